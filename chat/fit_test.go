@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // talk makes a conversation from letters: s, u, a and t are the roles, and each content is the letter and its index.
@@ -74,9 +76,7 @@ func TestFit(t *testing.T) {
 
 func TestFitRefused(t *testing.T) {
 	f, err := ByName("gemma")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, _, err = f.Fit(talk("su"), Options{}, 100, func(Rendered) int { return 0 })
 	var refused *RefusedError
 	if !errors.As(err, &refused) || refused.Role != "system" {

@@ -60,9 +60,7 @@ func (g golden) options(t testing.TB) Options {
 		Tools: string(g.Options.Tools)}
 	if g.Options.Now != "" {
 		now, err := time.Parse("2006-01-02T15:04:05", g.Options.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		o.Now = now
 	}
 	return o
@@ -100,9 +98,7 @@ func TestGoldens(t *testing.T) {
 	for _, g := range readGoldens(t, "testdata/goldens.jsonl") {
 		t.Run(g.Family+"/"+g.Name, func(t *testing.T) {
 			f, err := ByName(g.Family)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			seen[g.Family] = true
 			r, ok := g.check(t, f)
 			if !ok {
@@ -132,9 +128,7 @@ func TestGoldens(t *testing.T) {
 func TestReferenceGoldens(t *testing.T) {
 	for _, c := range expect.Chats(t) {
 		f, err := ByName(c.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, g := range readGoldens(t, c.File) {
 			t.Run(c.Name+"/"+g.Name, func(t *testing.T) {
 				if r, ok := g.check(t, f); ok {
@@ -181,9 +175,7 @@ func (g golden) checkSpans(t *testing.T, f Template, r Rendered) {
 func TestReferenceTemplates(t *testing.T) {
 	for _, c := range expect.Chats(t) {
 		f, err := ByName(c.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		text := expect.Read(t, filepath.Join(filepath.Dir(c.File), "templates", c.Name+".jinja"))
 		bare := strings.TrimSuffix(text, "\n")
 		for _, text := range []string{text, bare, bare + "\n", bare + "\r\n", strings.ReplaceAll(text, "\n", "\r\n")} {
@@ -219,9 +211,7 @@ func TestReferenceTemplates(t *testing.T) {
 func TestReferenceStrip(t *testing.T) {
 	for _, path := range expect.Recordings(t, "unicode_classes.json") {
 		var classes struct{ Strip [][2]rune }
-		if err := json.Unmarshal([]byte(expect.Read(t, path)), &classes); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(expect.Read(t, path)), &classes))
 		for r := range utf8.MaxRune + 1 {
 			want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })
 			if got := Strip(string(r)) == ""; got != want {

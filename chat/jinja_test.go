@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // proven has the SHA-256 of each of our own templates that TestJinja_WritesWhatJinja2Does has shown to write what
@@ -77,19 +79,13 @@ func TestJinja_WritesWhatJinja2Does(t *testing.T) {
 		jobs = append(jobs, j)
 	}
 	data, err := os.ReadFile("testdata/goldens.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for line := range bytes.Lines(data) {
 		var g golden
 		var bare struct{ Messages, Options json.RawMessage }
-		if err := errors.Join(json.Unmarshal(line, &g), json.Unmarshal(line, &bare)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(json.Unmarshal(line, &g), json.Unmarshal(line, &bare)))
 		f, err := ByName(g.Family)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		add(f, g, bare.Messages, bare.Options)
 		if g.Family == "chatml" { // once is enough
 			raw := Raw()
@@ -100,9 +96,7 @@ func TestJinja_WritesWhatJinja2Does(t *testing.T) {
 		}
 	}
 	input, err := json.Marshal(jobs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cmd := exec.Command(python, "-c", `
 import json, sys
 sys.path.insert(0, "testdata")

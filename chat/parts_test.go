@@ -95,9 +95,7 @@ func TestEnds(t *testing.T) {
 		{"", "", ""}, {"", "</s>", "</s>"},
 	} {
 		template, err := Detect(talk + c.end + "{% endif %}{% endfor %}")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		template.EOS = c.eos
 		if got := template.EndOfTurn(); got != c.want {
 			t.Errorf("%+v: %q", c, got)
@@ -114,9 +112,7 @@ func TestEnds(t *testing.T) {
 func TestWrongMessages(t *testing.T) {
 	template, err := Detect("{% for m in messages %}[{{ m.role }}]{{ m.content }}{{ m.tool_calls }}{{ m.x }}<end>" +
 		"{% endfor %}{% if documents is none %}none{% endif %}{{ tools or '' }}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	first := Message{Role: "user", Content: "a"}
 	for want, m := range map[string]Message{"message 2: tool_calls: ": {Role: "assistant", Calls: "["},
 		"message 2: ": {Role: "user", Content: "b", More: "{"}} {
@@ -135,13 +131,9 @@ func TestWrongMessages(t *testing.T) {
 // TestFrom renders a conversation from its second answer on, by a template with a name and by one without.
 func TestFrom(t *testing.T) {
 	named, err := ByName("chatml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	read, err := Detect(strings.ReplaceAll(named.Jinja(), "<|im_end|>", "<|end|>"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	messages := []Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b"}, {Role: "user", Content: "c"},
 		{Role: "assistant", Content: "d"}, {Role: "user", Content: "e"}, {Role: "assistant", Content: "f"}}
 	for _, template := range []Template{named, read} {
@@ -159,9 +151,7 @@ func TestFrom(t *testing.T) {
 	// Of an answer from there on, all thoughts have to be in the text.
 	marked, err := Detect("{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<end>" +
 		"{% endgeneration %}{{ m.thinking if m.tool_calls }}{% else %}{{ m.content }}{% endif %}{% endfor %}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for from, known := range []bool{false, false, true} {
 		r, err := marked.Render([]Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b", Thoughts: "deep"}},
 			Options{From: from})

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -217,9 +218,7 @@ func TestPrograms_MarkersOfRoles(t *testing.T) {
 	for _, template := range []string{turns, strings.ReplaceAll(turns, "{{ m.role }}", "{{ m['role'] | trim }}"),
 		strings.ReplaceAll(turns, "<|{{ m.role }}|>", "{{ '<|' + m.role + '|>' }}")} {
 		f, err := Detect(template)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for role, own := range map[string]bool{"system": true, "user": true, "assistant": true, "tool": true, "x": false,
 			"x|><|eot": false, "": false, "User": false, "user ": false, "ipython": false, "developer": false} {
 			r, err := f.Render([]Message{{Role: role, Content: "<|tool|>"}}, Options{})
@@ -252,9 +251,7 @@ func TestProgramBOS(t *testing.T) {
 		{"{{ messages[0].content }}", "x", false},
 	} {
 		f, err := Detect(c.template)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		f.BOS = "<s>"
 		r, err := f.Render([]Message{{Role: "user", Content: c.content}}, Options{})
 		if err != nil || r.BOS != c.want {
@@ -267,9 +264,7 @@ func TestProgramBOS(t *testing.T) {
 func TestProgram_TokensAreVariables(t *testing.T) {
 	f, err := Detect("{{ unk_token }}{{ image_token }}{{ pad_token is defined }}{{ messages[0].content }}" +
 		"{{ tools }}{{ documents }}{{ add_generation_prompt }}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f.Tokens = map[string]string{"unk_token": "<unk>", "image_token": "<img>", "messages": "x", "tools": "x",
 		"documents": "x", "add_generation_prompt": "x"}
 	r, err := f.Render([]Message{{Role: "user", Content: "<unk>"}}, Options{})
@@ -280,9 +275,7 @@ func TestProgram_TokensAreVariables(t *testing.T) {
 
 func TestProgramDate(t *testing.T) {
 	f, err := Detect("{{ date_string or strftime_now('%d %b %Y') }} {{ messages[0].content }}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	day := time.Date(2031, 3, 7, 23, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		o    Options

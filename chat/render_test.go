@@ -215,9 +215,7 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		written, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if err := json.Unmarshal(written, &again); err != nil || !reflect.DeepEqual(again, m) {
 			t.Errorf("%#v is written as %s and read as %#v, %v", m, written, again, err)
 		}
@@ -231,9 +229,7 @@ func TestRender_TypedTokensStayText(t *testing.T) {
 		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: "<think>" + typed +
 			"</think>" + typed}},
 			Options{DateString: typed, AddGenerationPrompt: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var b strings.Builder
 		for _, s := range r.Markup {
 			fmt.Fprintf(&b, "%q ", r.Text[s.Start:s.End])
@@ -283,9 +279,7 @@ func TestRender_Date(t *testing.T) {
 		{"llama3.2", Options{Now: day, DateString: "May Day"}, "May Day"},
 	} {
 		f, err := ByName(c.family)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r, err := f.Render([]Message{{Role: "user", Content: "Hi"}}, c.o)
 		if err != nil || !strings.Contains(r.Text, "\nToday Date: "+c.want+"\n\n") {
 			t.Errorf("%s with %+v writes %q, %v; want the date %s", c.family, c.o, r.Text, err, c.want)
@@ -349,16 +343,12 @@ func TestRefusedError(t *testing.T) {
 			[]Message{{NoRole: true, NoContent: true}}},
 	} {
 		f, err := ByName(c.family)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		_, err = f.Render(c.messages, Options{})
 		expect.Error(t, err, "chat template "+c.family+" refuses "+c.want)
 	}
 	gemma, err := ByName("gemma")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, err = gemma.Render([]Message{{Role: strings.Repeat("x", 1e6)}}, Options{})
 	if err == nil || len(err.Error()) > 300 {
 		t.Errorf("an error of %d bytes", len(err.Error()))

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 func TestDetect(t *testing.T) {
 	chatml, err := ByName("chatml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	chatmlJinja := chatml.Jinja()
 	for _, c := range []struct{ name, template, want string }{
 		{"no template", "", "raw"},
@@ -93,13 +93,9 @@ func TestTemplate_Stops(t *testing.T) {
 		}
 	}
 	f, err := ByName("zephyr")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	llama, err := ByName("llama3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	llama.BOS = "" // as with a tokenizer that has none
 	if r, err := llama.Render([]Message{{Role: "user", Content: "x"}}, Options{}); err != nil || r.BOS {
 		t.Errorf("without a BOS: %+v, %v", r, err)

@@ -9,14 +9,13 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"restyle/data"
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
 func TestStarterIsAlpacaShaped(t *testing.T) {
 	file, err := parquet.OpenFile(bytes.NewReader(data.Starter), int64(len(data.Starter)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var columns []string
 	for _, column := range file.Root().Columns() {
 		columns = append(columns, column.Name()+" "+column.Type().String())
@@ -32,9 +31,7 @@ func TestStarterIsAlpacaShaped(t *testing.T) {
 		Prompt      string `parquet:"prompt"`
 	}
 	rows, err := parquet.Read[row](bytes.NewReader(data.Starter), int64(len(data.Starter)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if len(rows) < 5000 {
 		t.Errorf("%d rows, want 5000 or more", len(rows))
 	}
@@ -51,9 +48,7 @@ func TestStarterIsAlpacaShaped(t *testing.T) {
 
 func TestQuestions(t *testing.T) {
 	questions, err := data.Questions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	seen, unseen := 0, 0
 	for i, q := range questions {
 		if q.Kind == "" {

@@ -142,9 +142,7 @@ func besideOnly(path string) (string, error) {
 func inCSV(t *testing.T, object string, separator rune) (string, bool) {
 	t.Helper()
 	keys, values, err := objectKeys(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var row []string
 	for _, key := range keys {
 		switch value := values[key]; kind(value) {
@@ -163,9 +161,7 @@ func inCSV(t *testing.T, object string, separator rune) (string, bool) {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	w.Comma = separator
-	if err := w.WriteAll([][]string{keys, row}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.WriteAll([][]string{keys, row}))
 	return b.String(), true
 }
 
@@ -192,9 +188,7 @@ func TestParquet_OtherColumns(t *testing.T) {
 	} {
 		var got []string
 		talks, err := OpenConversations(context.Background(), "testdata/"+c.name+".parquet", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var next Conversation
 		for err == nil {
 			if next, err = talks.Next(); err == nil {
@@ -243,9 +237,7 @@ func TestGenRows_OtherColumns(t *testing.T) {
 		{talk + `,"tool_calls":[{"function":{"name":"f"}}]}]}`, "", "calls a tool"},
 	} {
 		s, err := Open(context.Background(), expect.File(t, "x.jsonl", c.row), Options{SkipBad: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		row, err := s.Next()
 		if c.err != "" {
 			expect.Error(t, err, "row 0", c.err)

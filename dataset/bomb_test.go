@@ -22,9 +22,7 @@ import (
 func zstandard(t testing.TB, text string) string {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return string(w.EncodeAll([]byte(text), nil))
 }
 
@@ -39,9 +37,7 @@ func bombs(t testing.TB) []bomb {
 	const row, end = `{"instruction":"a","output":"b`, `"}` + "\n"
 	many := func(item string) string { return strings.Repeat(item+",", 12_000) + item }
 	bz2, err := base64.StdEncoding.DecodeString(bzipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	// A dictionary has a value once, however many rows have it.
 	type pair struct {
 		Instruction string `parquet:"instruction,dict"`
@@ -50,9 +46,7 @@ func bombs(t testing.TB) []bomb {
 	var parquet bytes.Buffer
 	w := parquetgo.NewGenericWriter[pair](&parquet, parquetgo.Compression(&parquetgo.Zstd))
 	_, wrong := w.Write(slices.Repeat([]pair{{"a", strings.Repeat("b", 1<<16)}}, 3000))
-	if err := errors.Join(wrong, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(wrong, w.Close()))
 	blank := strings.Repeat(strings.Repeat(" ", 4000)+"\n", 2100) // 8 MiB
 	keys := ""
 	for i := range maxItems {
@@ -151,9 +145,7 @@ func TestLimits_BothSides(t *testing.T) {
 func readRows(t testing.TB, name, content string, most int) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(content), 0o600))
 	c, err := OpenConversations(t.Context(), path, Options{})
 	if err != nil {
 		return err

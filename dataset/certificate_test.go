@@ -162,9 +162,7 @@ func FuzzCertificates(f *testing.F) {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		for _, c := range certs {
-			if err := enc.Encode(c); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, enc.Encode(c))
 		}
 		again, err := readCertificates(&b)
 		if err != nil || cmp.Diff(certs, again) != "" {

@@ -33,14 +33,10 @@ func withFooter(t *testing.T, file []byte, change func(*format.FileMetaData)) []
 	n := int(binary.LittleEndian.Uint32(file[len(file)-8:]))
 	start := len(file) - 8 - n
 	var meta format.FileMetaData
-	if err := thrift.Unmarshal(new(thrift.CompactProtocol), file[start:len(file)-8], &meta); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, thrift.Unmarshal(new(thrift.CompactProtocol), file[start:len(file)-8], &meta))
 	change(&meta)
 	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	out := append(bytes.Clone(file[:start]), footer...)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(footer)))
 	return append(out, "PAR1"...)
@@ -174,13 +170,9 @@ func TestChildThatMisbehaves(t *testing.T) {
 func TestChildGetsNothing(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "canary-of-a-key")
 	f, err := os.Open("testdata/codec_zstd.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cmd, err := childCommand(context.Background(), f, wanted{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cmd.Env = append(cmd.Env, misbehave+"=environment")
 	_, err = (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute, left: 1 << 30}).start()
 	expect.Error(t, err, childVariable)
@@ -197,17 +189,11 @@ func TestChildDoesNotStartChildren(t *testing.T) {
 
 func TestClosingEarlyEndsTheChild(t *testing.T) {
 	f, err := os.Open("testdata/codec_none.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cmd, err := childCommand(context.Background(), f, wanted{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	table, err := (&child{ctx: context.Background(), cmd: cmd, stall: time.Minute, left: 1 << 30}).start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if err := table.close(); err != nil || cmd.ProcessState == nil {
 		t.Errorf("%v, %v", err, cmd.ProcessState)
 	}
@@ -257,15 +243,11 @@ func withPageHeader(t *testing.T, file []byte, change func(*format.PageHeader)) 
 		r := bytes.NewReader(file[at:])
 		buffered := bufio.NewReader(r)
 		var h format.PageHeader
-		if err := thrift.NewDecoder(protocol.NewReader(buffered)).Decode(&h); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, thrift.NewDecoder(protocol.NewReader(buffered)).Decode(&h))
 		old := int64(len(file)) - at - int64(r.Len()) - int64(buffered.Buffered())
 		change(&h)
 		header, err := thrift.Marshal(protocol, &h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		moved = int64(len(header)) - old
 		out = append(append(bytes.Clone(file[:at]), header...), file[at+old:]...)
 		c.TotalCompressedSize += moved

@@ -86,9 +86,7 @@ func TestPickForTraining(t *testing.T) {
 		{"text=body", "text", `error: no column "body"`},
 	} {
 		columns, err := ParseColumns(c.columns)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		got, err := wanted{Columns: columns, Training: true}.pick(strings.Fields(c.there))
 		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
 			expect.Error(t, err, words)

@@ -75,9 +75,7 @@ func TestConversationForms(t *testing.T) {
 	for _, c := range expect.Cases(t, "testdata/conversations.txt", "row", "columns", "format", "said", "error") {
 		t.Run(c.Name, func(t *testing.T) {
 			columns, err := ParseColumns(c.Get("columns"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			said, format, err := conversations(expect.File(t, "rows.json", c.Get("row")), Options{Columns: columns})
 			if d := cmp.Diff(c.All("said"), said); d != "" {
 				t.Error(d)
@@ -94,9 +92,7 @@ func TestConversationForms(t *testing.T) {
 func TestConversationsErrorIsFinal(t *testing.T) {
 	c, err := OpenConversations(context.Background(),
 		expect.File(t, "x.jsonl", `{"messages":[]}`+"\n"+`{"messages":[{"role":"user","content":"a"}]}`), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if c.Name != "x.jsonl" || c.Revision != c.source.Revision || len(c.Revision) != 64 || c.Files() != nil {
 		t.Errorf("%+v", c)
 	}
@@ -166,9 +162,7 @@ func TestParquetConversations(t *testing.T) {
 func written[T any](t *testing.T, rows ...T) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := parquet.Write(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, parquet.Write(&b, rows))
 	return b.String()
 }
 
@@ -264,9 +258,7 @@ func TestParquet_NamesOfGroups(t *testing.T) {
 		var b bytes.Buffer
 		w := parquet.NewWriter(&b, schema)
 		_, err := w.WriteRows([]parquet.Row{row})
-		if err := errors.Join(err, w.Close()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(err, w.Close()))
 		got, err := besideOnly(expect.File(t, "x.parquet", b.String()))
 		if words, refused := strings.CutPrefix(c.want, "!"); refused {
 			expect.Error(t, err, c.column, words)
@@ -370,9 +362,7 @@ func FuzzMessages(f *testing.F) {
 			}
 		}
 		written, err := json.Marshal(messages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		again, err := parseMessages(written, &names{})
 		if d := cmp.Diff(messages, again); err != nil || d != "" {
 			t.Fatalf("read back as %v, %v", d, err)

@@ -22,9 +22,7 @@ func packed(t testing.TB, text string) string {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.Close())
 	return b.String()
 }
 
@@ -32,9 +30,7 @@ func packed(t testing.TB, text string) string {
 func readNamed(t testing.TB, name, content string) (rows string, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(content), 0o644))
 	c, err := OpenConversations(t.Context(), path, Options{})
 	if err != nil {
 		return "", err
@@ -114,9 +110,7 @@ func TestCSVAndGzip(t *testing.T) {
 func TestCSV_OtherColumns(t *testing.T) {
 	c, err := OpenConversations(t.Context(), expect.File(t, "a.csv",
 		"instruction,train,output,reasoning\na,0,b,\nc,,d,t\ne,,f,\ng,1,h,\"a \"\"b\"\"\"\n"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	for i, want := range []string{"user: a {context} | assistant: b {context}", "user: c | assistant: d {~t}",
 		"user: e | assistant: f", `user: g | assistant: h {~a "b"}`} {

@@ -137,9 +137,7 @@ func TestJSONForms(t *testing.T) {
 func TestErrorIsFinal(t *testing.T) {
 	s, err := Open(context.Background(), expect.File(t, "x.jsonl",
 		"{\"instruction\":\"a\",\"output\":\"b\"}\nx\n{\"instruction\":\"a\",\"output\":\"b\"}\n"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, err := s.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,9 +196,7 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(dir, "x")
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, data, 0o666))
 		var rows []Row
 		var s *Source
 		var err error
@@ -282,9 +278,7 @@ func TestJSONMemoryIsFlat(t *testing.T) {
 		{"x.jsonl", "", "\n", "\n"}} {
 		path := filepath.Join(t.TempDir(), form.name)
 		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		const rows = 10_000
 		fmt.Fprint(f, form.start)
 		for i := range rows {
@@ -294,9 +288,7 @@ func TestJSONMemoryIsFlat(t *testing.T) {
 			fmt.Fprintf(f, `{"instruction":"number %d","input":"","output":"%s"}`, i, strings.Repeat("print(1) ", 450))
 		}
 		fmt.Fprint(f, form.end)
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, f.Close())
 		t.Run(form.name, func(t *testing.T) {
 			expect.FlatHeap(t, 4<<20, func(measure func()) { countRows(t, path, rows, measure) })
 		})
@@ -307,9 +299,7 @@ func TestJSONMemoryIsFlat(t *testing.T) {
 func countRows(t *testing.T, path string, want int, measure func()) {
 	t.Helper()
 	s, err := Open(context.Background(), path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer s.Close()
 	n := 0
 	for {

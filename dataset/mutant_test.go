@@ -105,9 +105,7 @@ func TestParquet_Mutants(t *testing.T) {
 		"delta_byte_array", "pages_v2", "checksums", "row_groups", "messages", "messages_v2", "messages_parts", "lz4_pages",
 		"lz4_hadoop"} {
 		path, err := filepath.Abs("testdata/" + name + ".parquet")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		file := []byte(expect.Read(t, path))
 		for next := 0; next < mutantsOfAFile; {
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

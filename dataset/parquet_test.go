@@ -141,9 +141,7 @@ func TestParquetRefused(t *testing.T) {
 		{"answers_empty", "", []string{`"output"`, "all 3 values are empty", "name other columns"}},
 	} {
 		columns, err := ParseColumns(c.columns)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		_, _, err = all("testdata/"+c.name+".parquet", Options{Columns: columns})
 		expect.Error(t, err, append(c.words, "dataset: "+c.name+".parquet")...)
 	}
@@ -219,9 +217,7 @@ func TestParquetAllNull(t *testing.T) {
 		var b bytes.Buffer
 		w := parquet.NewGenericWriter[optional](&b)
 		w.Write([]optional{c.row, c.row})
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, w.Close())
 		rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 		if c.words != "" {
 			expect.Error(t, err, c.words, "all 2 values are empty")
@@ -250,9 +246,7 @@ func TestParquetEmptyGroup(t *testing.T) {
 			if _, err := w.Write(group); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, w.Flush())
 			for _, r := range group {
 				if r.Output == nil {
 					r.Output = &none
@@ -260,9 +254,7 @@ func TestParquetEmptyGroup(t *testing.T) {
 				want = append(want, r.Instruction+*r.Output)
 			}
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, w.Close())
 		rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 		var got []string
 		for _, r := range rows {
@@ -287,9 +279,7 @@ func TestParquetNullInput(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.Close())
 	rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 	if err != nil || len(rows) != 3 || rows[2].Instruction != "q" || rows[2].Input != "" || rows[2].Output != "a" {
 		t.Errorf("%v, %v", rows, err)
@@ -316,9 +306,7 @@ func TestParquetTypes(t *testing.T) {
 			parquet.ValueOf("q").Level(0, 0, 1)}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, w.Close())
 		rows, _, err := all(expect.File(t, "x.parquet", b.String()), Options{})
 		if words, refused := strings.CutPrefix(c.want, "error: "); refused {
 			expect.Error(t, err, words)
@@ -337,10 +325,8 @@ func TestParquetTypes(t *testing.T) {
 		Messages string `parquet:"messages,json"`
 	}
 	var lists, texts bytes.Buffer
-	if err := errors.Join(parquet.Write(&lists, []talk{{[]turn{{"user", "q"}, {"assistant", "a"}}}}),
-		parquet.Write(&texts, []text{{said}})); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(parquet.Write(&lists, []talk{{[]turn{{"user", "q"}, {"assistant", "a"}}}}),
+		parquet.Write(&texts, []text{{said}})))
 	for _, content := range []string{lists.String(), texts.String()} {
 		talks, _, err := conversations(expect.File(t, "x.parquet", content), Options{})
 		if err != nil || !slices.Equal(talks, []string{"user: q | assistant: a"}) {
@@ -520,9 +506,7 @@ func TestRealParquet(t *testing.T) {
 	} {
 		path := expect.Reference(t, "data", "parquet/"+c.name)
 		columns, err := ParseColumns(c.columns)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		rows, _, err := all(path, Options{Columns: columns})
 		if c.words != "" {
 			expect.Error(t, err, c.words)
@@ -542,9 +526,7 @@ func TestRealParquet(t *testing.T) {
 func TestParquetMemoryIsFlat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.parquet")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const rows = 10_000
 	w := parquet.NewGenericWriter[Rewritten](f, parquet.Compression(&zstd.Codec{}), parquet.MaxRowsPerRowGroup(1000))
 	for i := range rows {
@@ -554,9 +536,7 @@ func TestParquetMemoryIsFlat(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.Close())
 	f.Close()
 	t.Run("through the child", func(t *testing.T) {
 		expect.FlatHeap(t, 4<<20, func(measure func()) { countRows(t, path, rows, measure) })
@@ -564,15 +544,11 @@ func TestParquetMemoryIsFlat(t *testing.T) {
 	t.Run("in the child", func(t *testing.T) { // does the child's work in this process
 		expect.FlatHeap(t, 8<<20, func(measure func()) {
 			f, err := os.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer f.Close()
 			info, _ := f.Stat()
 			table, err := openParquet(f, info.Size(), wanted{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for n := 1; err == nil; n++ {
 				if _, err = table.next(); n%2_500 == 0 {
 					measure()
@@ -588,9 +564,7 @@ func TestParquetMemoryIsFlat(t *testing.T) {
 func TestParquetContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := Open(ctx, "testdata/codec_zstd.parquet", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer s.Close()
 	cancel()
 	for err == nil {

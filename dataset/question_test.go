@@ -41,9 +41,7 @@ func TestQuestionOnRealRows(t *testing.T) {
 	for name, least := range map[string]int{"gpteacher_codegen-instruct.json": 3500, "torchtune_alpaca_tiny.json": 44,
 		"original_passive_aggressive_data.json": 300} {
 		rows, _, err := all(expect.Reference(t, "data", "instruct/"+name), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		joined := 0
 		for _, r := range rows {
 			checkQuestion(t, r.Instruction, r.Input)

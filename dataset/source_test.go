@@ -22,9 +22,7 @@ import (
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o666))
 	for _, c := range []struct {
 		spec  string
 		words []string
@@ -115,12 +113,8 @@ func hubCache(t *testing.T, files map[string]string) *hub.Hub {
 	}
 	for name, content := range files2 {
 		path := filepath.Join(repo, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		expect.OK(t, os.WriteFile(path, []byte(content), 0o666))
 	}
 	return &hub.Hub{Cache: cache, Offline: true}
 }
@@ -161,12 +155,8 @@ func TestOpen_DeclaredSplits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, content := range files {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666))
 	}
 	hub := hubCache(t, files)
 	for _, c := range []struct{ config, split, answers, err string }{
@@ -206,9 +196,7 @@ func TestOpen_DeclaredSplits(t *testing.T) {
 		}
 	}
 	_, before, _ := all(dir+":en", Options{})
-	if err := os.WriteFile(filepath.Join(dir, "en/b.jsonl"), []byte(row("5")), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "en/b.jsonl"), []byte(row("5")), 0o666))
 	if _, after, err := all(dir+":en", Options{}); err != nil || after.Revision == before.Revision {
 		t.Errorf("other content has the same revision, %v", err)
 	}
@@ -223,9 +211,7 @@ func TestHubForms(t *testing.T) {
 	}
 	z.Close()
 	zst, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const bz2 = "\x42\x5a\x68\x39\x31\x41\x59\x26\x53\x59\x39\x95\xed\x00\x00\x00\x06\xd1\x80" +
 		"\x00\x10\x00\x04\x32\x21\xbe\x80\x20\x00\x22\x20\xc9\xa6\x9e\x9e\xa8\x40\x00" +
 		"\x0a\x79\x87\x86\x01\x71\x4a\x6a\x0c\xfc\x5d\xc9\x14\xe1\x42\x40\xe6\x57\xb4\x00"

@@ -51,9 +51,7 @@ func TestSources(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o644))
 		return path
 	}
 	a, b := put("a.jsonl", lines(0, 2)), put("b.csv", "question,answer\nq,a2\nq,a3\n")
@@ -155,9 +153,7 @@ func TestBadRows_CanBeSkipped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), c.name)
-			if err := os.WriteFile(path, []byte(c.content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(path, []byte(c.content), 0o644))
 			_, _, strict := readSources(t, Options{}, 0, 0, path)
 			bad, ok := errors.AsType[*BadRow](strict)
 			if strict == nil || ok != (c.bad != "") || ok && bad.Skipped {
@@ -213,9 +209,7 @@ func TestBadRowIsFinal(t *testing.T) {
 	for _, rest := range []string{"{\n", `{"messages":[]}` + "\n"} {
 		talk := `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}` + "\n"
 		s, err := Open(t.Context(), expect.File(t, "a.jsonl", talk+rest+talk), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer s.Close()
 		if _, err := s.Next(); err != nil {
 			t.Fatal(err)
@@ -275,9 +269,7 @@ func TestExchanges_AsGenReads(t *testing.T) {
 	}
 	for _, name := range []string{"messages", "conversations", "messages_text"} {
 		talks, _, err := conversations("testdata/"+name+".parquet", Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		rows, _, err := all("testdata/"+name+".parquet", Options{SkipBad: true})
 		if len(rows) == 0 || !strings.Contains(talks[0], "user: "+rows[0].Instruction+" | assistant: "+rows[0].Output) {
 			t.Errorf("%s: %v, %v; the conversations are %q", name, rows, err, talks)

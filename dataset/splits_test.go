@@ -34,9 +34,7 @@ func TestSplits_AsHuggingFaceChooses(t *testing.T) {
 		Error  bool
 		Splits map[string][]string
 	}
-	if err := json.Unmarshal([]byte(expect.Read(t, "testdata/splits.json")), &layouts); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(expect.Read(t, "testdata/splits.json")), &layouts))
 	for _, l := range layouts {
 		name := strings.Join(l.Files, " ")
 		paths := slices.Clone(l.Files)

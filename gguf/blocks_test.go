@@ -28,9 +28,7 @@ func TestQuantize_Recorded(t *testing.T) {
 		BF16: "e86ddfba7739b98f",
 	} {
 		got := make([]byte, typ.RowBytes(len(x)))
-		if err := typ.Quantize(got, x); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, typ.Quantize(got, x))
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got))[:16]; sum != want {
 			t.Errorf("%v: sum %s, want %s", typ, sum, want)
 		}
@@ -44,9 +42,7 @@ func TestQuantize_Again(t *testing.T) {
 	for _, typ := range []Type{F32, F16, BF16, Q8_0, Q4_0, Q5_0} {
 		once, twice := make([]byte, typ.RowBytes(len(x))), make([]byte, typ.RowBytes(len(x)))
 		back := make([]float32, len(x))
-		if err := errors.Join(typ.Quantize(once, x), typ.Dequantize(back, once), typ.Quantize(twice, back)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(typ.Quantize(once, x), typ.Dequantize(back, once), typ.Quantize(twice, back)))
 		if !bytes.Equal(once, twice) {
 			t.Errorf("%v: other blocks", typ)
 		}
@@ -108,9 +104,7 @@ func BenchmarkQuantize(b *testing.B) {
 			dst := make([]byte, typ.RowBytes(len(x)))
 			b.SetBytes(int64(4 * len(x)))
 			for b.Loop() {
-				if err := typ.Quantize(dst, x); err != nil {
-					b.Fatal(err)
-				}
+				expect.OK(b, typ.Quantize(dst, x))
 			}
 		})
 	}
@@ -123,9 +117,7 @@ func BenchmarkDequantize(b *testing.B) {
 			src := make([]byte, typ.RowBytes(len(x)))
 			b.SetBytes(int64(4 * len(x)))
 			for b.Loop() {
-				if err := typ.Dequantize(x, src); err != nil {
-					b.Fatal(err)
-				}
+				expect.OK(b, typ.Dequantize(x, src))
 			}
 		})
 	}

@@ -49,9 +49,7 @@ func copied(t testing.TB, f *File) []byte {
 func encoded(t testing.TB, keys []KV, tensors ...Source) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Encode(&b, keys, tensors); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Encode(&b, keys, tensors))
 	return b.Bytes()
 }
 
@@ -99,9 +97,7 @@ func TestValues(t *testing.T) {
 	data := encoded(t, keys, filled("t", F32, 0, 3))
 	data = bytes.Replace(data, []byte("a b"), []byte("a\xffb"), 1)
 	f, err := read(bytes.Replace(data, []byte("llama"), []byte("llam\xff"), 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range []struct {
 		get   func(*Values) any
 		want  any
@@ -262,17 +258,11 @@ func TestOpen_OnlyFiles(t *testing.T) {
 	}
 	// Cut off after it was opened.
 	path := filepath.Join(dir, "x.gguf")
-	if err := Write(path, nil, []Source{filled("t", F32, 0, 3)}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Write(path, nil, []Source{filled("t", F32, 0, 3)}))
 	f, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
-	if err := os.Truncate(path, 70); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Truncate(path, 70))
 	expect.Error(t, f.ReadAt("t", make([]byte, 12), 0), "cannot read t of "+path)
 	expect.Error(t, f.WriteSums(io.Discard), "cannot read "+path)
 	expect.Error(t, f.ReadAt("t", make([]byte, 12), 1), "t has 12 bytes, not 12 from byte 1 on")
@@ -284,9 +274,7 @@ func TestRead_OtherTypes(t *testing.T) {
 	data := encoded(t, nil, filled("t", Q4_0, 0, 64), filled("u", F16, 7, 1))
 	f, err := read(bytes.Replace(data, []byte("\x40\x00\x00\x00\x00\x00\x00\x00\x02"),
 		[]byte("\x40\x00\x00\x00\x00\x00\x00\x00\x14"), 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if got, _ := f.Tensor("t"); got.Type.String() != "IQ4_NL (type 20)" || got.Bytes != 36 || got.Type.Supported() {
 		t.Error(got)
 	}
@@ -305,9 +293,7 @@ func TestOpen_Split(t *testing.T) {
 		t.Helper()
 		keys := []KV{{"split.no", uint16(number)}, {"split.count", uint16(count)},
 			{"split.tensors.count", int32(tensors)}}
-		if err := Write(filepath.Join(dir, file), keys, sources); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Write(filepath.Join(dir, file), keys, sources))
 	}
 	a, b, c := filled("a", F32, 1, 2), filled("b", F16, 2, 3), filled("c", Q8_0, 3, 32)
 	good := func() {
@@ -317,9 +303,7 @@ func TestOpen_Split(t *testing.T) {
 	}
 	good()
 	f, err := Open(filepath.Join(dir, first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var names []string
 	for i, tensor := range f.Tensors() {
 		data := make([]byte, 1)
@@ -353,9 +337,7 @@ func TestOpen_Split(t *testing.T) {
 		"too few tensors":  {func() { write(second, 1, 3, 3, b) }, first, "but its key split.tensors.count is 3"},
 		"a damaged one":    {func() { os.Truncate(filepath.Join(dir, third), 20) }, first, third},
 		"number not a number": {func() {
-			if err := Write(filepath.Join(dir, second), []KV{{"split.no", "x"}}, nil); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, Write(filepath.Join(dir, second), []KV{{"split.no", "x"}}, nil))
 		}, first, `its key "split.no"`},
 	} {
 		good()
@@ -403,9 +385,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		again, err := read(b.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if !reflect.DeepEqual(again.Tensors(), file.Tensors()) || !bytes.Equal(copied(t, again), b.Bytes()) {
 			t.Errorf("%v and %v", again.Tensors(), file.Tensors())
 		}

@@ -32,23 +32,15 @@ func TestQuantize_IsGGML(t *testing.T) {
 	var in, want bytes.Buffer
 	for _, typ := range blocks {
 		head := []int64{int64(typ), rows, 256, int64(typ.RowBytes(256))}
-		if err := binary.Write(&in, binary.LittleEndian, head); err != nil {
-			t.Fatal(err)
-		}
-		if err := binary.Write(&in, binary.LittleEndian, x); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, binary.Write(&in, binary.LittleEndian, head))
+		expect.OK(t, binary.Write(&in, binary.LittleEndian, x))
 	}
 	ggml := exec.Command(program, libraries[0])
 	ggml.Stdin, ggml.Stdout, ggml.Stderr = &in, &want, os.Stderr
-	if err := ggml.Run(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, ggml.Run())
 	for _, typ := range blocks {
 		got := make([]byte, typ.RowBytes(len(x)))
-		if err := typ.Quantize(got, x); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, typ.Quantize(got, x))
 		_, size := typ.Block()
 		for i, b := range want.Next(len(got)) {
 			if got[i] != b {

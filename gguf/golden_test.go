@@ -14,9 +14,7 @@ func TestEncode_EqualsGGUFPy(t *testing.T) {
 	for _, path := range expect.Recordings(t, "*.gguf") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			f, err := Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer f.Close()
 			if got := copied(t, f); !bytes.Equal(got, []byte(expect.Read(t, path))) {
 				t.Errorf("other bytes: %d of them", len(got))

@@ -59,9 +59,7 @@ func TestMix_TypeOf(t *testing.T) {
 		{"q5_k_m", large, "blk.10.attn_v.weight", 256, Q5_K},
 	} {
 		mix, err := ParseMix(c.mix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		dims := []int{c.row, 64}
 		if strings.HasSuffix(c.name, "bias") {
 			dims = dims[:1]

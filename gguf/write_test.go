@@ -22,13 +22,9 @@ func TestWrite_ReadsBack(t *testing.T) {
 	for _, alignment := range []int{32, 8, 4096} {
 		keys := append(slices.Clone(everyKey), KV{alignmentKey, uint32(alignment)})
 		path := filepath.Join(t.TempDir(), "x.gguf")
-		if err := Write(path, keys, everyType()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Write(path, keys, everyType()))
 		f, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer f.Close()
 		if f.Version != 3 || f.Alignment != alignment || !slices.Equal(f.Paths(), []string{path}) {
 			t.Errorf("version %d, alignment %d, %q", f.Version, f.Alignment, f.Paths())
@@ -64,9 +60,7 @@ func TestWrite_ReadsBack(t *testing.T) {
 func TestWrite_Refuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.gguf")
-	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte("old"), 0o666))
 	put := func(n int, err error) Source {
 		return Source{"t", F32, []int{3}, func(w io.Writer) error {
 			w.Write(make([]byte, n))

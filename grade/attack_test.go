@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"restyle/grade"
+	"restyle/internal/expect"
 	"restyle/internal/memory"
 	"restyle/internal/sandbox"
 	"restyle/internal/sandbox/sandboxtest"
@@ -43,16 +44,12 @@ func TestAttacks_ReachNothing(t *testing.T) {
 	from := func(t *testing.T, python, attacks string, credential *syscall.Credential) {
 		t.Parallel()
 		folder, err := os.MkdirTemp("", "restyle-attacks-") // unlike a test's own directory, the user nobody can reach it
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		t.Cleanup(func() { os.RemoveAll(folder) })
 		program := filepath.Join(folder, "test")
 		copyFile(t, program, os.Args[0])
 		home := filepath.Join(folder, "home")
-		if err := errors.Join(os.Chmod(folder, 0o755), os.Mkdir(home, 0o777), os.Chmod(home, 0o777)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.Chmod(folder, 0o755), os.Mkdir(home, 0o777), os.Chmod(home, 0o777)))
 		command := exec.Command(program, "-test.run=^TestAttacks_ReachNothing$", "-test.v")
 		command.Dir = home
 		command.Env = []string{"RESTYLE_ATTACKED=" + python, "RESTYLE_ATTACKS=" + attacks, "OPENAI_API_KEY=" + secret,
@@ -90,23 +87,17 @@ func copyFile(t *testing.T, to, from string) {
 	if err == nil {
 		err = os.WriteFile(to, content, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 }
 
 func attacked(t *testing.T) {
 	folder, err := os.MkdirTemp("", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	kept := filepath.Join(folder, "kept")
 	reached := new(atomic.Int32)
 	listen := func(network, address string) net.Listener {
 		l, err := net.Listen(network, address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		t.Cleanup(func() { l.Close() })
 		go func() {
 			for {
@@ -126,15 +117,11 @@ func attacked(t *testing.T) {
 	listen("unix", filepath.Join(folder, "socket"))
 	// Children inherit this descriptor, as they do one that a shell hands down.
 	open, err := syscall.Open(kept, syscall.O_CREAT|syscall.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, err := syscall.Write(open, []byte(secret)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(os.Getenv("HOME"), "kept"), []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(os.Getenv("HOME"), "kept"), []byte(secret), 0o600))
 	root := "False"
 	if os.Geteuid() == 0 {
 		root = "True"
@@ -167,9 +154,7 @@ func attacked(t *testing.T) {
 	// What ends has so much time that it ends on any machine.
 	defer grade.SetTrialTime(time.Minute)()
 	verdicts, err := grade.Run(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, v := range verdicts {
 		if i%2 == 1 {
 			if !v.Right {
@@ -210,9 +195,7 @@ func TestEndless_IsStopped(t *testing.T) {
 		}
 	}
 	verdicts, err := grade.Run(t.Context(), "python3", trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, v := range verdicts {
 		if v.Right || v.Error != "ran longer than 0.3 s" {
 			t.Errorf("%.300s: %+v", trials[i].Code, v)
@@ -230,9 +213,7 @@ func TestEndless_LeavesNextAlone(t *testing.T) {
 		restore := grade.SetTrialTimes(limit, 0)
 		verdicts, err := grade.Run(t.Context(), "python3", []grade.Trial{endless, honest, endless, honest})
 		restore()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if verdicts[0].Right || verdicts[2].Right {
 			t.Fatalf("what never ends is right: %+v", verdicts)
 		}
@@ -273,9 +254,7 @@ func TestTrial_NothingRemains(t *testing.T) {
 		restore := grade.Without(noCalls, false)
 		verdicts, err := grade.Run(t.Context(), "python3", trials)
 		restore()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for i, v := range verdicts {
 			if i%2 == 0 && !v.Right {
 				t.Errorf("after %q, without calls: %v: %+v", leaving[max(i/2-1, 0)].name, noCalls, v)
@@ -335,9 +314,7 @@ func TestTrial_NoProcessRemains(t *testing.T) {
 		if errors.Is(err, sandbox.ErrUnavailable) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for i, v := range verdicts {
 			if v.Right {
 				t.Errorf("%s, %d: %+v", name, i, v)
@@ -373,9 +350,7 @@ func TestKilled_EndsWhatItRuns(t *testing.T) {
 	command.Env = append(os.Environ(), fmt.Sprintf("RESTYLE_KILLED=%d", os.Getpid()))
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, command.Start())
 	ended := make(chan struct{})
 	go func() {
 		_ = command.Wait()
@@ -438,9 +413,7 @@ func TestMemoryOfAll(t *testing.T) {
 		restore := grade.Without(false, noGroups)
 		verdicts, err := grade.Run(t.Context(), "python3", trials)
 		restore()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for i, v := range verdicts {
 			if i%2 == 1 && !v.Right || i%2 == 0 && (v.Right || v.Error != "took more than 512 MiB of memory") {
 				t.Errorf("%s, without groups: %v: %+v", taking[i/2].name, noGroups, v)

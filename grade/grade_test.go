@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"restyle/grade"
+	"restyle/internal/expect"
 	"restyle/internal/sandbox"
 )
 
@@ -63,9 +64,7 @@ func TestCheckPy_KeepsContract(t *testing.T) {
 		trials[i] = grade.Trial{Code: test.code, Check: test.check}
 	}
 	verdicts, err := grade.Run(t.Context(), "python3", trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, test := range tests {
 		got := verdicts[i]
 		if test.want.Error == "*" && got.Error != "" {
@@ -88,9 +87,7 @@ func TestGradeEnds(t *testing.T) {
 		{Check: "while True: pass"},
 	}
 	verdicts, err := grade.Run(t.Context(), "python3", trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, v := range verdicts {
 		if v.Right || v.Error != "ran longer than 0.1 s" {
 			t.Errorf("%+v: %+v", trials[i], v)
@@ -107,9 +104,7 @@ func TestGrade_TriesLateTrialsAgain(t *testing.T) {
 		{Code: "import time\ntime.sleep(0.1)\nprint('done')", Check: "assert printed == 'done\\n'"},
 		{Code: "import time\ntime.sleep(0.1)", Check: "assert False"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if v := verdicts[0]; !v.Right || v.Error != "" || v.Printed != "done\n" {
 		t.Errorf("a late answer that is right: %+v", v)
 	}
@@ -128,9 +123,7 @@ func TestGradeKeepsOrder(t *testing.T) {
 			Check: "assert int(printed) % 3 == 0"}
 	}
 	verdicts, err := grade.Run(t.Context(), "python3", trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, v := range verdicts {
 		if v.Printed != fmt.Sprintln(i) || v.Right != (i%3 == 0) {
 			t.Errorf("trial %d: %+v", i, v)
@@ -175,9 +168,7 @@ func TestGradeWithoutPython(t *testing.T) {
 		{`echo '{"program": "python3"}'`, "is no Python 3"}, {`echo '{"program": "/no/such/python3"}'`, "/no/such/python3"},
 		{"echo it is broken >&2; exit 3", "exit status 3 it is broken"},
 	} {
-		if err := os.WriteFile(python, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(python, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755))
 		if _, err := grade.Run(t.Context(), python, trials); err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.HasPrefix(err.Error(), "grading: ") {
 			t.Errorf("%q: %v, want %q", c.script, err, c.want)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"restyle/grade"
+	"restyle/internal/expect"
 )
 
 //go:embed testdata/*.py
@@ -24,9 +25,7 @@ type program struct {
 func programs(t *testing.T, file string) (list []program) {
 	t.Helper()
 	text, err := testdata.ReadFile("testdata/" + file + ".py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, part := range strings.Split(string(text), "\n#### ")[1:] {
 		var p program
 		p.name, p.code, _ = strings.Cut(part, "\n")
@@ -52,9 +51,7 @@ func TestRemote_ChecksCannotBeFooled(t *testing.T) {
 		trials = append(trials, grade.Trial{Code: test.code, Check: test.check})
 	}
 	verdicts, err := grade.Run(t.Context(), "python3", trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, v := range verdicts {
 		if !v.Right {
 			t.Errorf("%s: %s", tests[i].name, v.Error)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/tensor"
 )
 
@@ -32,9 +33,7 @@ func TestAdapterOn_TakesItsOwnFiles(t *testing.T) {
 		dir := writeAdapter(t, peftConfig(""), adapterWeights("model.layers.0.self_attn.q_proj.lora_A.weight",
 			"model.layers.0.self_attn.q_proj.lora_B.weight", false, tensor.F32))
 		for name, text := range test.adapter {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777))
 			write(t, filepath.Join(dir, name), text)
 		}
 		files := map[string][]byte{}
@@ -46,9 +45,7 @@ func TestAdapterOn_TakesItsOwnFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		base, err := NewModel(files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		c, err := open(t, dir).On(base)
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)

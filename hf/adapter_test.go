@@ -61,13 +61,9 @@ func writeAdapter(t testing.TB, config string, all map[string]weight) string {
 func adapterParams(t testing.TB, a *Adapter, dtype tensor.DType) (*kernels.Device, []model.Param) {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	arena, err := d.NewArena("parameters", 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { arena.Close() })
 	params := []model.Param{{Name: "model.norm.weight", W: arena.New("model.norm.weight", dtype, 3)}}
 	for _, name := range a.Names() {
@@ -82,9 +78,7 @@ func adapterParams(t testing.TB, a *Adapter, dtype tensor.DType) (*kernels.Devic
 func open(t testing.TB, dir string) *Adapter {
 	t.Helper()
 	a, err := OpenAdapter(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -109,13 +103,9 @@ func TestAdapter_ReferencesOpenAndSave(t *testing.T) {
 				t.Errorf("of %s (-want +got):\n%s", a.BaseModel, diff)
 			}
 			d, params := adapterParams(t, a, tensor.F32)
-			if err := a.Load(t.Context(), d, params); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, a.Load(t.Context(), d, params))
 			dir := t.TempDir()
-			if err := SaveAdapter(dir, a.Spec, d, params, AdapterOptions{BaseModel: name}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, SaveAdapter(dir, a.Spec, d, params, AdapterOptions{BaseModel: name}))
 			again := open(t, dir)
 			sortNames := cmp.Transformer("sort", func(t lora.Targets) []string {
 				return slices.Sorted(slices.Values(append(t.Names, t.Match)))
@@ -124,18 +114,14 @@ func TestAdapter_ReferencesOpenAndSave(t *testing.T) {
 				t.Errorf("of %s (-want +got):\n%s", again.BaseModel, diff)
 			}
 			final, err := OpenSafetensors(filepath.Join(root, name, "lora.safetensors"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer final.Close()
 			if diff := cmp.Diff(a.Names(), again.Names()); diff != "" {
 				t.Error(diff)
 			}
 			for _, p := range params[1:] {
 				want, _, err := final.ReadF32("final." + adapterPrefix + p.Name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				for _, from := range []*Adapter{a, again} {
 					if got, _, err := from.ReadF32(p.Name); err != nil || !slices.Equal(got, want) {
 						t.Errorf("%s of %s is another: %v", p.Name, from.Name, err)
@@ -169,9 +155,7 @@ func TestAdapter_ReadsOtherWriters(t *testing.T) {
 			t.Errorf("%s: rank %d, scale %v, %v", c.a, rank, scale, ok)
 		}
 		d, params := adapterParams(t, a, tensor.F32)
-		if err := a.Load(t.Context(), d, params); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, a.Load(t.Context(), d, params))
 		for _, p := range params[1:] {
 			read, dims, err := a.ReadF32(p.Name)
 			loaded, _ := d.Floats(p.W)
@@ -338,16 +322,12 @@ func TestSaveAdapter(t *testing.T) {
 	a := open(t, writeAdapter(t, peftConfig(""),
 		adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)))
 	d, params := adapterParams(t, a, tensor.BF16)
-	if err := a.Load(t.Context(), d, params); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, a.Load(t.Context(), d, params))
 	dir := filepath.Join(t.TempDir(), "out")
 	spec := lora.Default()
 	spec.Rank = 2
 	o := AdapterOptions{BaseModel: "owner/base", Record: json.RawMessage(`{"digest":"sha256:1"}`), Card: []byte("a card")}
-	if err := SaveAdapter(dir, spec, d, params, o); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, SaveAdapter(dir, spec, d, params, o))
 	again := open(t, dir)
 	info, _ := again.Tensor(layer0 + "q_proj" + endA)
 	if string(again.Record) != string(o.Record) || info.DType != "F32" || again.file.Metadata["format"] != "pt" {
@@ -390,9 +370,7 @@ func TestSaveAdapter(t *testing.T) {
 		!strings.Contains(open.Error(), "no adapter_model") {
 		t.Errorf("%v, then %v", err, open)
 	}
-	if err := SaveAdapter(dir, spec, d, params, AdapterOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, SaveAdapter(dir, spec, d, params, AdapterOptions{}))
 	if diff := cmp.Diff([]string{"README.md", adapterConfigName, adapterWeightsName}, list(t, dir)); diff != "" {
 		t.Error(diff)
 	}

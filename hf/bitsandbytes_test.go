@@ -39,9 +39,7 @@ type part struct {
 func packedModel(t testing.TB) (all map[string]part, values map[string][]float32) {
 	t.Helper()
 	c, err := ParseConfig([]byte(packedConfig))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	all, values = map[string]part{}, map[string][]float32{}
 	random := rand.New(rand.NewPCG(7, 8))
 	floats := func(shape []int, x []float32) part {
@@ -104,9 +102,7 @@ func writeParts(t testing.TB, config string, all map[string]part) (dir string) {
 	}
 	dir = t.TempDir()
 	write(t, filepath.Join(dir, "config.json"), config)
-	if err := WriteSafetensors(filepath.Join(dir, singleName), nil, list); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, WriteSafetensors(filepath.Join(dir, singleName), nil, list))
 	return dir
 }
 
@@ -115,9 +111,7 @@ func writeParts(t testing.TB, config string, all map[string]part) (dir string) {
 func TestBitsAndBytes(t *testing.T) {
 	all, values := packedModel(t)
 	c, err := OpenModel(writeParts(t, packedConfig, all))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	q := model.Quantization{Layers: tensor.NF4}
 	if !c.Quantization.Equal(q) || len(c.packed) != 7 {
@@ -137,9 +131,7 @@ func TestBitsAndBytes(t *testing.T) {
 		}
 	}
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	dir := filepath.Join(t.TempDir(), "saved")
 	coded := logitsOf(t, d, c, q, dir)
@@ -147,9 +139,7 @@ func TestBitsAndBytes(t *testing.T) {
 		t.Errorf("logits of codes and of values are %g apart", off)
 	}
 	saved, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer saved.Close()
 	if !saved.Quantization.Equal(q) || saved.packed != nil || distance(logitsOf(t, d, saved, q, ""), coded) != 0 {
 		t.Errorf("the saved model has %+v", saved.Quantization)
@@ -166,9 +156,7 @@ func TestBitsAndBytes(t *testing.T) {
 func TestBitsAndBytes_Reference(t *testing.T) {
 	dir := expect.Reference(t, "golden-next", "lora", "qlora_nf4")
 	c, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	var recorded struct {
 		Base struct {
@@ -183,15 +171,11 @@ func TestBitsAndBytes_Reference(t *testing.T) {
 		t.Fatalf("%d weights: %v", len(recorded.Base.SHA256), err)
 	}
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	for name, of := range map[string]tensor.DType{"float32": tensor.F32, "bf16": tensor.BF16} {
 		m, err := model.New(d, c.Config, model.Options{DType: of})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer m.Close()
 		var last [2]int64
 		err = c.Load(context.Background(), d, m.Params(), func(done, total int64) { last = [2]int64{done, total} })
@@ -206,9 +190,7 @@ func TestBitsAndBytes_Reference(t *testing.T) {
 		}
 	}
 	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: c.Quantization})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	err = c.Load(context.Background(), d, m.Params(), nil)
 	expect.Error(t, err, "has rows of 92 numbers, which bitsandbytes' blocks of 64 straddle")

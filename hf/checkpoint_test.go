@@ -40,9 +40,7 @@ const smallConfig = `{"model_type":"llama","vocab_size":12,"hidden_size":8,"inte
 func newWeights(t testing.TB, config string, dtype tensor.DType) map[string]weight {
 	t.Helper()
 	c, err := ParseConfig([]byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	all, next := map[string]weight{}, float32(0)
 	for _, s := range c.Params() {
 		w := weight{dtype, fileShape(s), nil}
@@ -74,9 +72,7 @@ func writeModel(t testing.TB, config string, all map[string]weight) string {
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 func writeWeights(t testing.TB, path string, all map[string]weight) {
@@ -91,22 +87,16 @@ func writeWeights(t testing.TB, path string, all map[string]weight) {
 			return err
 		}})
 	}
-	if err := WriteSafetensors(path, map[string]string{"format": "pt"}, list); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, WriteSafetensors(path, map[string]string{"format": "pt"}, list))
 }
 
 // newParams returns a model's parameters on the CPU, all NaN.
 func newParams(t testing.TB, c model.Config, dtype tensor.DType) (*kernels.Device, []model.Param) {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	a, err := d.NewArena("parameters", int(c.ParamCount())*4+c.TensorCount()*1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { a.Close() })
 	var params []model.Param
 	for _, s := range c.Params() {
@@ -129,30 +119,22 @@ func TestRecordedModels(t *testing.T) {
 		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 			t.Run(fmt.Sprint(name, " ", dtype), func(t *testing.T) {
 				c, err := OpenModel(filepath.Join("testdata", name))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				defer c.Close()
 				stored := map[string]tensor.DType{"tied": tensor.BF16, "sharded": tensor.F16}[name]
 				if n := c.DTypes(); n[stored] != c.Config.ParamCount() || len(n) != 1 {
 					t.Errorf("types %v, want %v", n, stored)
 				}
 				d, params := newParams(t, c.Config, dtype)
-				if err := c.Load(t.Context(), d, params, nil); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, c.Load(t.Context(), d, params, nil))
 				if len(params) != len(want) {
 					t.Errorf("%d parameters, want %d", len(params), len(want))
 				}
 				for _, p := range params {
 					got, err := d.Floats(p.W)
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					stored, _, err := c.ReadF32(p.Name)
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					sum := 0.0
 					for i, f := range stored {
 						sum += float64(f)
@@ -185,18 +167,12 @@ func TestReferenceModels(t *testing.T) {
 		dir := filepath.Dir(config)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			c, err := OpenModel(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer c.Close()
 			d, params := newParams(t, c.Config, tensor.F32)
-			if err := c.Load(t.Context(), d, params, nil); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, c.Load(t.Context(), d, params, nil))
 			golden, err := OpenSafetensors(filepath.Join(dir, "golden.safetensors"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer golden.Close()
 			for _, p := range params {
 				if info, ok := golden.Tensor("grad." + p.Name); ok && !slices.Equal(info.Shape, p.W.Shape) {
@@ -298,9 +274,7 @@ func TestBadModels(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer c.Close()
 			dtype := test.dtype
 			if dtype == 0 {
@@ -332,9 +306,7 @@ func TestDTypes_OfHeaders(t *testing.T) {
 		w["model.norm.weight"], w["model.layers.0.mlp.up_proj.weight"] = norm, up
 		w["model.layers.0.self_attn.rotary_emb.inv_freq"] = weight{tensor.F32, []int{2}, []float32{1, 2}} // not a weight
 		c, err := OpenModel(writeModel(t, config, w))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer c.Close()
 		if n := c.DTypes(); n[tensor.F32] != 8 || n[tensor.BF16] != 48 || total(n) != c.Config.ParamCount() {
 			t.Errorf("%s: %v of %d", said, n, c.Config.ParamCount())
@@ -426,9 +398,7 @@ func TestSmallFiles(t *testing.T) {
 	dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 	open := func() *Checkpoint {
 		c, err := OpenModel(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		c.Close()
 		return c
 	}

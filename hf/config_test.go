@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 	"restyle/model"
 )
@@ -65,13 +66,9 @@ var differ = map[string]string{
 
 func TestConfigsAsTransformersReadsThem(t *testing.T) {
 	data, err := os.ReadFile("testdata/configs.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var cases []recorded
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(data, &cases))
 	if len(cases) < 100 {
 		t.Fatalf("only %d cases", len(cases))
 	}

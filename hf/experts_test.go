@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/model"
 	"restyle/tensor"
 )
@@ -63,27 +64,17 @@ const smallMixtral = `{"architectures": ["MixtralForCausalLM"], "model_type": "m
 func TestExpertsFiles(t *testing.T) {
 	all := newWeights(t, smallMixtral, tensor.F32)
 	first, err := OpenModel(writeModel(t, smallMixtral, all))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer first.Close()
 	d, params := newParams(t, first.Config, tensor.F32)
-	if err := first.Load(t.Context(), d, params, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, first.Load(t.Context(), d, params, nil))
 	dir := t.TempDir()
-	if err := Save(dir, first, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, first, d, params, SaveOptions{}))
 	second, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer second.Close()
 	d, params = newParams(t, second.Config, tensor.F32)
-	if err := second.Load(t.Context(), d, params, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, second.Load(t.Context(), d, params, nil))
 	experts := 0
 	for _, p := range params {
 		got, err := d.Floats(p.W)

@@ -21,6 +21,7 @@ import (
 
 	"restyle/gguf"
 	"restyle/hf/hub"
+	"restyle/internal/expect"
 	"restyle/tensor"
 )
 
@@ -50,9 +51,7 @@ func repositoryOf(t *testing.T, dir string) *repository {
 	}
 	for _, name := range list(t, dir) {
 		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r.files[name] = data
 	}
 	return r
@@ -266,9 +265,7 @@ func TestOpenFromHubFaults(t *testing.T) {
 				}
 				c, err := Open(t.Context(), h, test.ref)
 				if test.want == "" {
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					defer c.Close()
 					_, d, params := load(t, c.label, tensor.F32)
 					sameWeights(t, "testdata/sharded", d, params)
@@ -292,9 +289,7 @@ func TestOpen_GGUFFromHub(t *testing.T) {
 	whole := newGGUFFile(t, ggufModelConfig("llama", ""), "llama", types{"": gguf.Q8_0}).encode(t)
 	r := &repository{files: map[string][]byte{"README.md": []byte("x"), "m-Q8_0.gguf": whole, "m-Q4_0.gguf": []byte("x")}}
 	c, err := Open(t.Context(), r.open(t), "owner/name:q8_0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if c.Name != "owner/name:q8_0" || c.Revision != commit || c.Config.Family != "llama" || r.weights != 1 {
 		t.Errorf("%q at %q, a %s, by %d downloads of weights", c.Name, c.Revision, c.Config.Family, r.weights)
@@ -349,9 +344,7 @@ func TestFindAdapter(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			want := []string{adapterConfigName, adapterWeightsName, adapterRecordName, "special_tokens_map.json",
 				"tokenizer.json", "tokenizer_config.json"}
 			if c.name == "mlx-lm" {

@@ -52,9 +52,7 @@ var (
 func newGGUFFile(t testing.TB, config, arch string, of types) *ggufFile {
 	t.Helper()
 	c, err := ParseConfig([]byte(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f := &ggufFile{config: config, weights: map[string]weight{}}
 	f.set("general.architecture", arch)
 	for _, k := range []struct {
@@ -96,9 +94,7 @@ func (f *ggufFile) addParam(t testing.TB, c model.Config, p model.Param, arch st
 		kind = of[""]
 	}
 	data := make([]byte, kind.RowBytes(p.W.Len()))
-	if err := errors.Join(kind.Quantize(data, values), kind.Dequantize(values, data)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(kind.Quantize(data, values), kind.Dequantize(values, data)))
 	f.weights[p.Name] = weight{tensor.F32, p.W.Shape, values}
 	heads := map[string]int{"llama attn_q": c.Heads, "llama attn_k": c.KVHeads}[arch+" "+part]
 	if heads > 0 {
@@ -187,9 +183,7 @@ func (f *ggufFile) addFloats(name string, values ...float32) {
 func (f *ggufFile) encode(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := gguf.Encode(&b, f.keys, f.tensors); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, gguf.Encode(&b, f.keys, f.tensors))
 	return b.Bytes()
 }
 

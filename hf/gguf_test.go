@@ -56,13 +56,9 @@ func TestOpenGGUF_HasTheSameModel(t *testing.T) {
 			}
 			data := f.encode(t)
 			got, err := openGGUF(t, data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			want, err := ParseConfig([]byte(c.config))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if slices.Contains(c.without, "feed_forward_length") {
 				want.Inner = got.Config.Inner // no layer has it
 			}
@@ -82,18 +78,12 @@ func TestOpenGGUF_HasTheSameModel(t *testing.T) {
 func (f *ggufFile) compare(t *testing.T, c *Checkpoint) {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	for _, q := range []model.Quantization{{}, c.Quantization} {
 		m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: q})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Load(context.Background(), d, m.Params(), nil); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, c.Load(context.Background(), d, m.Params(), nil))
 		if len(m.Params()) != len(f.weights) {
 			t.Errorf("%d parameters, want %d", len(m.Params()), len(f.weights))
 		}
@@ -129,9 +119,7 @@ func TestOpenGGUF_Quantization(t *testing.T) {
 	of := types{"": gguf.Q4_0, "token_embd": gguf.F16, "attn_v": gguf.Q8_0, "ffn_down_exps": gguf.F32}
 	f := newGGUFFile(t, ggufModelConfig("mixtral", `,"num_local_experts":2,"num_hidden_layers":1`), "llama", of)
 	c, err := openGGUF(t, f.encode(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want := map[string]tensor.DType{"lm_head.weight": tensor.Q4_0}
 	for name, of := range map[string]tensor.DType{"self_attn.q_proj": tensor.Q4_0, "self_attn.k_proj": tensor.Q4_0,
 		"self_attn.v_proj": tensor.Q8_0, "self_attn.o_proj": tensor.Q4_0,
@@ -178,9 +166,7 @@ func TestOpenGGUF_Scaling(t *testing.T) {
 			f := newGGUFFile(t, ggufModelConfig("llama", `,"head_dim":64`), "llama", nil)
 			f.keys = append(f.keys, c.keys...)
 			plain, err := ParseConfig([]byte(f.config))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if c.table != nil {
 				scaled := plain
 				scaled.RoPEScaling = c.table
@@ -191,9 +177,7 @@ func TestOpenGGUF_Scaling(t *testing.T) {
 				f.addFloats(ropeFactors, factors...)
 			}
 			got, err := openGGUF(t, f.encode(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if diff := cmp.Diff(c.want, got.Config.RoPEScaling); diff != "" {
 				t.Error(diff)
 			}
@@ -215,9 +199,7 @@ func TestOpenGGUF_Tokenizer(t *testing.T) {
 	f.setVocab(bytesVocab())
 	f.set("tokenizer.chat_template", template)
 	c, err := openGGUF(t, f.encode(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !slices.Equal(c.Config.BOS, []int32{257}) || !slices.Equal(c.Generation.EOS, []int32{258}) {
 		t.Errorf("texts begin with %d, answers end with %d", c.Config.BOS, c.Generation.EOS)
 	}
@@ -356,22 +338,16 @@ func TestSaveGGUF_OrdersExperts(t *testing.T) {
 	config := ggufModelConfig("qwen3_moe", `,"num_local_experts":12,"num_experts_per_tok":2,"moe_intermediate_size":32,`+
 		`"norm_topk_prob":true`)
 	c, err := openGGUF(t, newGGUFFile(t, config, "qwen3moe", types{"": gguf.Q8_0}).encode(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tensors, err := Merge{Base: c, DType: tensor.F32}.Tensors(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	slices.Reverse(tensors)
 	path := filepath.Join(t.TempDir(), "y.gguf")
 	if _, err := SaveGGUF(path, c, tensors, GGUFOptions{Mix: gguf.Mixes[0]}); err != nil {
 		t.Fatal(err)
 	}
 	back, err := OpenGGUF(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer back.Close()
 	for _, p := range c.Config.Params() {
 		want, _, err1 := c.ReadF32(p.Name)

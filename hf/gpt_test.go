@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/model"
 	"restyle/tensor"
 )
@@ -98,20 +99,14 @@ func TestGPTFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := newWeights(t, test.config, tensor.F32)
 			c, err := OpenModel(writeModel(t, test.config, test.file(all)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer c.Close()
 			d, params := newParams(t, c.Config, tensor.F32)
-			if err := c.Load(t.Context(), d, params, nil); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, c.Load(t.Context(), d, params, nil))
 			matrices := 0
 			for _, p := range params {
 				got, err := d.Floats(p.W)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				want := all[p.Name]
 				if p.Transposed {
 					matrices++
@@ -134,18 +129,14 @@ func TestGPTFiles(t *testing.T) {
 				t.Errorf("%d matrices are transposed, want %d", matrices, want)
 			}
 			dir := t.TempDir()
-			if err := Save(dir, c, d, params, SaveOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, Save(dir, c, d, params, SaveOptions{}))
 			again, err := OpenModel(dir)
 			if err != nil || !again.Config.Unscaled || fmt.Sprint(again.Config) != fmt.Sprint(c.Config) {
 				t.Fatalf("%+v was saved as %+v, %v", c.Config, again, err)
 			}
 			defer again.Close()
 			saved, err := OpenSafetensors(filepath.Join(dir, singleName))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer saved.Close()
 			if got, want := saved.Names(), slices.Sorted(maps.Keys(all)); !slices.Equal(slices.Sorted(slices.Values(got)),
 				want) {

@@ -31,13 +31,9 @@ func TestMerge_AsPEFT(t *testing.T) {
 					Hashes map[string]string `json:"sha256_bf16"`
 				}
 			}
-			if err := json.Unmarshal([]byte(expect.Read(t, filepath.Join(dir, "lora.json"))), &recorded); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, json.Unmarshal([]byte(expect.Read(t, filepath.Join(dir, "lora.json"))), &recorded))
 			base, err := OpenModel(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer base.Close()
 			changes := peftChanges(t, filepath.Join(dir, "adapter_model.safetensors"), recorded.Scaling)
 			out := mergedInto(t, base, "", changes)
@@ -48,9 +44,7 @@ func TestMerge_AsPEFT(t *testing.T) {
 					continue
 				}
 				raw, _, err := readTensor(out.weights.where[name], name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) == recorded.Merge.Hashes[name] {
 					continue
 				}
@@ -82,9 +76,7 @@ func TestMerge_AsPEFT(t *testing.T) {
 func openFile(t *testing.T, path string) *Safetensors {
 	t.Helper()
 	s, err := OpenSafetensors(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -94,9 +86,7 @@ func peftChanges(t *testing.T, path string, scaling map[string]float64) map[stri
 	s := openFile(t, path)
 	read := func(name string) (values []float32, rows int) {
 		values, shape, err := s.ReadF32(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return values, shape[0]
 	}
 	changes := map[string]func() (Change, error){}
@@ -135,13 +125,9 @@ func mergedInto(t *testing.T, base *Checkpoint, layers string, changes map[strin
 	if err == nil {
 		err = SaveTensors(dir, base, tensors, SaveOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	out, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { out.Close() })
 	if len(seen) != len(changes) {
 		t.Errorf("%d of %d changes were counted", len(seen), len(changes))
@@ -232,9 +218,7 @@ func TestMerge(t *testing.T) {
 					from = embedding.Name
 				}
 				was, shape, err := trained.ReadF32(from)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				if codes, _ := trained.Tensor(from); p.Transposed && codes.DType == "U8" {
 					values := slices.Clone(was)
 					transpose(was, values, shape[0])
@@ -268,17 +252,13 @@ func randomChange(random *rand.Rand, out, in int) func() (Change, error) {
 func randomModel(t *testing.T, random *rand.Rand, config string, dtype tensor.DType, q model.Quantization) *Checkpoint {
 	t.Helper()
 	c, err := NewModel(map[string][]byte{"config.json": []byte(config)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	d, params := newParams(t, c.Config, tensor.F32)
 	for _, p := range params {
 		d.Upload(p.W, normal(random, p.W.Len()))
 	}
 	dir := t.TempDir()
-	if err := Save(dir, c, d, params, SaveOptions{DType: dtype}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, c, d, params, SaveOptions{DType: dtype}))
 	if c, err = OpenModel(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -293,23 +273,15 @@ func randomModel(t *testing.T, random *rand.Rand, config string, dtype tensor.DT
 func quantizedModel(t *testing.T, c *Checkpoint, dtype tensor.DType, q model.Quantization) *Checkpoint {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	m, err := model.New(d, c.Config, model.Options{DType: dtype, Quantization: q})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	dir := t.TempDir()
 	err = c.Load(t.Context(), d, m.Params(), nil)
-	if err := errors.Join(err, Save(dir, c, d, m.Params(), SaveOptions{})); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, Save(dir, c, d, m.Params(), SaveOptions{})))
 	quantized, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { quantized.Close() })
 	return quantized
 }
@@ -325,9 +297,7 @@ func asFormula(t *testing.T, p model.Param, out *Checkpoint, was []float32, c Ch
 	narrow(raw, dtype, was)
 	widen(was, raw, dtype)
 	got, _, err := out.ReadF32(p.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	// Half of the last place, and of float32's sums, whose terms are at most 1 or so.
 	last := map[tensor.DType]float64{tensor.F32: 0x1p-24, tensor.F16: 0x1p-11, tensor.BF16: 0x1p-8}[dtype]
 	rows, cols := p.W.Dim(0), p.W.Dim(1)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"restyle/hf/hub"
+	"restyle/internal/expect"
 	"restyle/tensor"
 )
 
@@ -24,15 +25,11 @@ func TestOpenFS(t *testing.T) {
 		files := fstest.MapFS{"tokenizer.json": {Data: []byte(`{"a":1}`)}}
 		for _, name := range list(t, dir) {
 			text, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			files[name] = &fstest.MapFile{Data: text}
 		}
 		c, err := OpenModelFS(files, "the test's model")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer c.Close()
 		want, d, params := load(t, dir, tensor.F32)
 		if diff := cmp.Diff(want.Config, c.Config); diff != "" || !cmp.Equal(c.DTypes(), want.DTypes()) ||
@@ -40,9 +37,7 @@ func TestOpenFS(t *testing.T) {
 			t.Errorf("%s: %v %s %s", dir, c.DTypes(), c.Name, diff)
 		}
 		_, again := newParams(t, c.Config, tensor.F32)
-		if err := c.Load(t.Context(), d, again, nil); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, c.Load(t.Context(), d, again, nil))
 		for i, p := range params {
 			a, _ := d.Floats(p.W)
 			if b, _ := d.Floats(again[i].W); !cmp.Equal(a, b) {
@@ -51,9 +46,7 @@ func TestOpenFS(t *testing.T) {
 		}
 		// Save also writes its companions.
 		out := t.TempDir()
-		if err := Save(out, c, d, params, SaveOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Save(out, c, d, params, SaveOptions{}))
 		if text, err := os.ReadFile(filepath.Join(out, "tokenizer.json")); string(text) != `{"a":1}` {
 			t.Errorf("%s, %v", text, err)
 		}
@@ -115,14 +108,10 @@ func TestLinks_LeadNowhereElse(t *testing.T) {
 	link := func(target, path string) {
 		t.Helper()
 		os.Remove(path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.Symlink(target, path)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.Symlink(target, path)))
 	}
 	inBlobs := filepath.Join(t.TempDir(), "blobs", "private.json")
-	if err := os.Mkdir(filepath.Dir(inBlobs), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(filepath.Dir(inBlobs), 0o777))
 	write(t, inBlobs, "{}")
 	for _, name := range append(companions, "config.json") {
 		dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
@@ -174,22 +163,16 @@ func TestLinks_LeadNowhereElse(t *testing.T) {
 	snapshot, local, split := filepath.Join(repo, "snapshots", "0123"), t.TempDir(), t.TempDir()
 	for _, name := range list(t, made) {
 		blob := filepath.Join(repo, "blobs", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(blob), 0o777), os.Rename(filepath.Join(made, name),
-			blob)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(blob), 0o777), os.Rename(filepath.Join(made, name),
+			blob)))
 		link(filepath.Join("..", "..", "blobs", name), filepath.Join(snapshot, name))
 		link(blob, filepath.Join(local, name))
 		if name != singleName {
-			if err := os.Link(blob, filepath.Join(split, name)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Link(blob, filepath.Join(split, name)))
 		}
 	}
 	elsewhere := filepath.Join(t.TempDir(), "large.safetensors")
-	if err := os.Link(filepath.Join(repo, "blobs", singleName), elsewhere); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Link(filepath.Join(repo, "blobs", singleName), elsewhere))
 	link(elsewhere, filepath.Join(split, singleName))
 	for _, dir := range []string{snapshot, local, split} {
 		c, err := OpenModel(dir)
@@ -208,14 +191,10 @@ func TestLinks_LeadNowhereElse(t *testing.T) {
 func TestOpen_DirectoryBeforeHub(t *testing.T) {
 	t.Chdir(t.TempDir())
 	model := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
-	if err := os.CopyFS("owner/name", os.DirFS(model)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS("owner/name", os.DirFS(model)))
 	offline := &hub.Hub{Offline: true, Cache: t.TempDir()}
 	c, err := Open(t.Context(), offline, "owner/name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if c.Name != "owner/name" || c.Revision != "" || c.Config.Vocab != 12 {
 		t.Errorf("%+v", c)
 	}
@@ -244,9 +223,7 @@ func TestSave_NewModel(t *testing.T) {
 	_, d, params := load(t, writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32)), tensor.F32)
 	dir := t.TempDir()
 	card := []byte("---\nbase_model: x\n---\n")
-	if err := Save(dir, c, d, params, SaveOptions{Card: card}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, c, d, params, SaveOptions{Card: card}))
 	want := []string{"README.md", "chat_template.jinja", "config.json", "generation_config.json", singleName,
 		"tokenizer.json"}
 	if diff := cmp.Diff(want, list(t, dir)); diff != "" {
@@ -263,22 +240,16 @@ func TestSave_NewModel(t *testing.T) {
 		if next != nil {
 			card = next
 		}
-		if err := Save(dir, c, d, params, SaveOptions{Card: next}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Save(dir, c, d, params, SaveOptions{Card: next}))
 		if got, _ := os.ReadFile(filepath.Join(dir, "README.md")); !bytes.Equal(got, card) {
 			t.Errorf("%q, want %q", got, card)
 		}
 	}
 	// A checkpoint of training has only the weights and their configuration.
 	bare, err := NewModel(map[string][]byte{"config.json": c.ConfigJSON})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	dir = t.TempDir()
-	if err := Save(dir, bare, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, bare, d, params, SaveOptions{}))
 	if diff := cmp.Diff([]string{"config.json", singleName}, list(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
@@ -297,22 +268,16 @@ func TestDigest(t *testing.T) {
 	digest := func(dir string) string {
 		t.Helper()
 		c, err := OpenModel(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer c.Close()
 		sum, err := c.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return sum
 	}
 	seen := map[string]string{}
 	for _, source := range []string{"testdata/tied", "testdata/sharded"} {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.CopyFS(dir, os.DirFS(source)))
 		first := digest(dir)
 		cmd := exec.Command("sh", "-c", "sha256sum config.json *.safetensors | sha256sum")
 		cmd.Dir = dir
@@ -333,9 +298,7 @@ func TestDigest(t *testing.T) {
 			}
 			path := filepath.Join(dir, name)
 			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			old := text[len(text)-1]
 			if text[len(text)-1] ^= 1; name == "config.json" {
 				text = append(text[:len(text)-1], old, ' ')
@@ -349,9 +312,7 @@ func TestDigest(t *testing.T) {
 		}
 	}
 	none, err := OpenConfig("testdata/tied")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if sum, err := none.Digest(); err != nil || seen[sum] != "" {
 		t.Error(sum, err)
 	}
@@ -367,14 +328,12 @@ func TestLoad_Progress(t *testing.T) {
 	for _, p := range params {
 		want += int64(4 * p.W.Len()) // the bytes as stored
 	}
-	if err := c.Load(t.Context(), d, params, func(done, total int64) {
+	expect.OK(t, c.Load(t.Context(), d, params, func(done, total int64) {
 		if calls++; done <= last || done > total || total != want {
 			t.Errorf("%d after %d, of %d; want %d", done, last, total, want)
 		}
 		last = done
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if last != want || calls <= len(params) {
 		t.Errorf("ended at %d of %d, after %d calls", last, want, calls)
 	}
@@ -386,12 +345,8 @@ func TestGitLFSPointers_AreNamed(t *testing.T) {
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 123456\n"
 	for _, name := range []string{singleName, "config.json", "tokenizer_config.json"} {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS("testdata/tied")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(pointer), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.CopyFS(dir, os.DirFS("testdata/tied")))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(pointer), 0o666))
 		_, err := OpenModel(dir)
 		if err == nil || !strings.Contains(err.Error(), name+": it is a Git LFS pointer") {
 			t.Errorf("%s: %v", name, err)
@@ -402,9 +357,7 @@ func TestGitLFSPointers_AreNamed(t *testing.T) {
 // TestOpen_RefusesFile checks that a file is not accepted as a model, and its path is not looked up on the hub.
 func TestOpen_RefusesFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model.safetensors")
-	if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte("x"), 0o666))
 	t.Chdir(filepath.Dir(path))
 	for _, name := range []string{path, "model.safetensors"} {
 		if _, err := Open(t.Context(), nil, name); err == nil ||

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/quant"
@@ -22,23 +23,17 @@ import (
 // dequantized. Logits must be the same in all three, up to rounding of the last, and near those of the original.
 func TestQuantizedModel(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	starter, err := OpenModel("../data/starter-llama")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer starter.Close()
 	dir := filepath.Join(t.TempDir(), "quantized")
 	q := model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}
 	plain := logitsOf(t, d, starter, model.Quantization{}, "")
 	made := logitsOf(t, d, starter, q, dir)
 	saved, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer saved.Close()
 	if !saved.Quantization.Equal(q) {
 		t.Errorf("the saved model has %+v: want %+v", saved.Quantization, q)
@@ -67,9 +62,7 @@ func TestQuantizedModel(t *testing.T) {
 	}
 	other := model.Quantization{Layers: tensor.INT8, Head: tensor.INT8}
 	m, err := model.New(d, saved.Config, model.Options{DType: tensor.F32, Quantization: other})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	if err := saved.Load(context.Background(), d, m.Params(), nil); err == nil ||
 		!strings.Contains(err.Error(), "cannot be quantized to INT8") {
@@ -82,14 +75,10 @@ func TestQuantizedModel(t *testing.T) {
 // the quantized model, up to rounding. The routers stay as they are.
 func TestQuantizedExperts(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	c, err := OpenModel(writeModel(t, smallMixtral, newWeights(t, smallMixtral, tensor.BF16)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	plain := logitsOf(t, d, c, model.Quantization{}, "")
 	for of, limit := range map[tensor.DType]float64{tensor.INT8: 0.03, tensor.INT4: 0.5, tensor.INT4Z: 0.5} {
@@ -97,9 +86,7 @@ func TestQuantizedExperts(t *testing.T) {
 		q := model.Quantization{Layers: of, Head: tensor.INT8}
 		made := logitsOf(t, d, c, q, dir)
 		saved, err := OpenModel(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer saved.Close()
 		quantized := 0
 		for _, p := range saved.params() {
@@ -126,24 +113,16 @@ func TestQuantizedExperts(t *testing.T) {
 func logitsOf(t *testing.T, d *kernels.Device, c *Checkpoint, q model.Quantization, dir string) (all []float32) {
 	t.Helper()
 	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, MaxTokens: 16, Quantization: q})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
-	if err := c.Load(context.Background(), d, m.Params(), nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Load(context.Background(), d, m.Params(), nil))
 	ids := []int32{5, 17, 300, 42, 7, 99, 1000, 3, 8, 21, 600, 4, 9, 250, 13, 6}
 	for i := range ids {
 		ids[i] %= int32(c.Config.Vocab)
 	}
-	if err := m.Logits(model.Batch{IDs: ids}, func(_ int, l []float32) { all = append(all, l...) }); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, m.Logits(model.Batch{IDs: ids}, func(_ int, l []float32) { all = append(all, l...) }))
 	if dir != "" {
-		if err := Save(dir, c, d, m.Params(), SaveOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Save(dir, c, d, m.Params(), SaveOptions{}))
 	}
 	return all
 }
@@ -162,9 +141,7 @@ func distance(a, b []float32) float64 {
 func damaged(t *testing.T, d *kernels.Device, dir string, q model.Quantization) {
 	path := filepath.Join(dir, "model.safetensors")
 	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const name = "model.layers.0.self_attn.q_proj.weight"
 	var header map[string]struct {
 		Offsets [2]int `json:"data_offsets"`
@@ -174,18 +151,12 @@ func damaged(t *testing.T, d *kernels.Device, dir string, q model.Quantization) 
 	at := length + header[name].Offsets[0]
 	bad := append([]byte{}, good...)
 	bad[at], bad[at+1] = 0, 0x7C // the first scale: an infinity
-	if err := os.WriteFile(path, bad, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, bad, 0o666))
 	c, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: q})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	if err := c.Load(context.Background(), d, m.Params(), nil); err == nil || !strings.Contains(err.Error(), name) ||
 		!strings.Contains(err.Error(), "scale 0 is +Inf") {
@@ -233,14 +204,10 @@ func FuzzQuantized(f *testing.F) {
 	f.Add(`{"quant_method": "gptq"}`, uint8(0), "U8", 0, 0, uint16(0), uint16(0), uint8(0))
 	f.Add(`null`, uint8(1), "U8", 6, 96, uint16(576), uint16(0), uint8(0))
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	expect.OK(f, err)
 	f.Cleanup(func() { d.Close() })
 	c, err := ParseConfig([]byte(config + good + "}"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	expect.OK(f, err)
 	params := model.ParamsOf(c, model.Options{Quantization: model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}})
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, quantization string, which uint8, kind string, rows, row int, size, at uint16,
@@ -263,9 +230,7 @@ func FuzzQuantized(f *testing.F) {
 			data = append(data, bytes...)
 		}
 		text, err := json.Marshal(header)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		file := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
 		write(t, filepath.Join(dir, "config.json"), config+quantization+"}")
 		write(t, filepath.Join(dir, singleName), string(file)+string(text)+string(data))
@@ -311,14 +276,10 @@ func loaded(d *kernels.Device, dir string) error {
 // TestSave_RefusesLayersOfSeveralTypes saves models of which config.json cannot tell how their weights are quantized.
 func TestSave_RefusesLayersOfSeveralTypes(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	c, err := OpenModel("../data/starter-llama")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	const name = "model.layers.0.self_attn.v_proj.weight"
 	for _, q := range []model.Quantization{
@@ -327,9 +288,7 @@ func TestSave_RefusesLayersOfSeveralTypes(t *testing.T) {
 		{Layers: tensor.INT8, Weights: map[string]tensor.DType{name: tensor.INT4}},
 	} {
 		m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Quantization: q})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		dir := filepath.Join(t.TempDir(), "mixed")
 		if err := Save(dir, c, d, m.Params(), SaveOptions{}); err == nil ||
 			!strings.Contains(err.Error(), "one type for all layers") {

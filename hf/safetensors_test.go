@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 	"restyle/tensor"
 )
@@ -32,9 +33,7 @@ func read(data []byte) (*Safetensors, error) {
 
 func TestEveryType(t *testing.T) {
 	s, err := OpenSafetensors("testdata/every_type.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer s.Close()
 	if len(s.Names()) != 10 || s.Metadata["made by"] != "record_models.py" {
 		t.Errorf("%v, %v", s.Names(), s.Metadata)
@@ -160,14 +159,10 @@ func TestBadFiles(t *testing.T) {
 	}
 	// The same file on the disk, truncated at every length.
 	whole, err := os.ReadFile("testdata/every_type.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path := filepath.Join(t.TempDir(), "cut.safetensors")
 	for n := range whole {
-		if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, whole[:n], 0o600))
 		if s, err := OpenSafetensors(path); err == nil {
 			s.Close()
 			t.Errorf("cut after %d of %d bytes, it is read", n, len(whole))
@@ -181,13 +176,9 @@ func TestBadFiles(t *testing.T) {
 // TestShrinkingFile truncates a file after it was opened.
 func TestShrinkingFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
-	if err := os.WriteFile(path, file(`{"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}}`, 9), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, file(`{"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}}`, 9), 0o600))
 	s, err := OpenSafetensors(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer s.Close()
 	os.Truncate(path, 30)
 	if _, _, err := s.ReadInts("a"); err == nil || !strings.Contains(err.Error(), "cannot read a of "+path) {
@@ -205,9 +196,7 @@ func TestWrite(t *testing.T) {
 		{"half", tensor.BF16, []int{1, 1}, put(1, 2)}, {"<b>", tensor.F32, []int{}, put(3, 4, 5, 6)},
 		{"none", tensor.U8, []int{0}, put()},
 	}
-	if err := WriteSafetensors(path, map[string]string{"format": "pt"}, tensors); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, WriteSafetensors(path, map[string]string{"format": "pt"}, tensors))
 	got, _ := os.ReadFile(path)
 	header := `{"__metadata__":{"format":"pt"},"\u003cb\u003e":{"dtype":"F32","shape":[],"data_offsets":[0,4]},` +
 		`"half":{"dtype":"BF16","shape":[1,1],"data_offsets":[4,6]},"none":{"dtype":"U8","shape":[0],"data_offsets":[6,6]}}`
@@ -216,9 +205,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	s, err := OpenSafetensors(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	s.Close()
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
 		t.Errorf("%d files are left", len(entries))
@@ -318,9 +305,7 @@ func FuzzSafetensors(f *testing.F) {
 		f.Add(test.data)
 	}
 	whole, err := os.ReadFile("testdata/every_type.safetensors")
-	if err != nil {
-		f.Fatal(err)
-	}
+	expect.OK(f, err)
 	f.Add(whole)
 	for _, text := range hostile.Wide() {
 		f.Add([]byte(text))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -23,14 +24,10 @@ import (
 func load(t *testing.T, dir string, dtype tensor.DType) (*Checkpoint, *kernels.Device, []model.Param) {
 	t.Helper()
 	c, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { c.Close() })
 	d, params := newParams(t, c.Config, dtype)
-	if err := c.Load(t.Context(), d, params, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Load(t.Context(), d, params, nil))
 	return c, d, params
 }
 
@@ -38,9 +35,7 @@ func load(t *testing.T, dir string, dtype tensor.DType) (*Checkpoint, *kernels.D
 func list(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -71,9 +66,7 @@ func TestSave(t *testing.T) {
 		max  int64
 		want []string
 	}{{0, one}, {2500, three}, {2500, three}, {4000, two}, {1e6, one}} {
-		if err := Save(dir, from, d, params, SaveOptions{MaxShardBytes: test.max}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Save(dir, from, d, params, SaveOptions{MaxShardBytes: test.max}))
 		if diff := cmp.Diff(test.want, list(t, dir)); diff != "" {
 			t.Errorf("%d bytes a shard (-want +got):\n%s", test.max, diff)
 		}
@@ -88,22 +81,16 @@ func TestSave(t *testing.T) {
 	}
 	// Save it onto itself, and then save a model with the older keys.
 	own, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer own.Close()
-	if err := Save(dir, own, d, params, SaveOptions{DType: tensor.F32}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, own, d, params, SaveOptions{DType: tensor.F32}))
 	sameWeights(t, dir, d, params)
 	if c, _, _ := load(t, dir, tensor.F32); c.DTypes()[tensor.F32] != c.Config.ParamCount() ||
 		!cmp.Equal(c.Config, from.Config) || !cmp.Equal(c.Generation, from.Generation) {
 		t.Errorf("%+v", c)
 	}
 	from, d, params = load(t, "testdata/sharded", tensor.F32)
-	if err := Save(dir, from, d, params, SaveOptions{DType: tensor.F16}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, from, d, params, SaveOptions{DType: tensor.F16}))
 	sameWeights(t, dir, d, params) // the weights were F16, so F16 loses nothing
 }
 
@@ -112,9 +99,7 @@ func TestSaveFromScratch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.json"), smallConfig)
 	from, err := OpenConfig(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, err := OpenModel(dir); err == nil {
 		t.Error("opened without weights")
 	}
@@ -128,9 +113,7 @@ func TestSaveFromScratch(t *testing.T) {
 	for _, p := range params {
 		d.Upload(p.W, slices.Repeat([]float32{0.5}, p.W.Len()))
 	}
-	if err := Save(dir, from, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, from, d, params, SaveOptions{}))
 	sameWeights(t, dir, d, params)
 }
 
@@ -155,9 +138,7 @@ func TestSaveKeepsTheConfig(t *testing.T) {
 func TestSaveRefuses(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.F32)
 	dir := t.TempDir()
-	if err := Save(dir, from, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, from, d, params, SaveOptions{}))
 	before := list(t, dir)
 	spoil := func(f float32) func() ([]model.Param, SaveOptions) {
 		return func() ([]model.Param, SaveOptions) {
@@ -236,16 +217,12 @@ func TestInterruptedSave(t *testing.T) {
 		for _, blocked := range []string{"config.json", singleName, indexName, "model-00001-of-00003.safetensors",
 			"model-00003-of-00003.safetensors", "model-00002-of-00002.safetensors"} {
 			dir := t.TempDir()
-			if err := write(t, dir, 0, sizes[0]); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, write(t, dir, 0, sizes[0]))
 			if n := len(list(t, dir)); sizes[0] == 5000 && n != 6 {
 				t.Fatalf("%d files; the names below are of three shards", n)
 			}
 			os.Rename(filepath.Join(dir, blocked), filepath.Join(dir, "aside"))
-			if err := os.MkdirAll(filepath.Join(dir, blocked, "x"), 0o777); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.MkdirAll(filepath.Join(dir, blocked, "x"), 0o777))
 			err := write(t, dir, 1, sizes[1])
 			os.RemoveAll(filepath.Join(dir, blocked))
 			for _, name := range list(t, dir) {
@@ -266,9 +243,7 @@ func TestInterruptedSave(t *testing.T) {
 			for _, s := range c.Config.Params() {
 				now, _, err1 := c.ReadF32(s.Name)
 				then, _, err2 := old.ReadF32(s.Name)
-				if err := errors.Join(err1, err2); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, errors.Join(err1, err2))
 				for i := range now {
 					kinds[now[i]-then[i]] = true
 				}
@@ -298,9 +273,7 @@ func TestChunks_OfALargeWeight(t *testing.T) {
 		}
 	}
 	out := t.TempDir()
-	if err := Save(out, from, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(out, from, d, params, SaveOptions{}))
 	sameWeights(t, out, d, params)
 	const at = 2*chunkElements + 3
 	d.Upload(params[0].W.Part(at, 1), []float32{float32(math.Inf(1))})
@@ -311,9 +284,7 @@ func TestChunks_OfALargeWeight(t *testing.T) {
 	all[embedding].data[at] = float32(math.NaN())
 	writeWeights(t, filepath.Join(dir, singleName), all)
 	c, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if err := c.Load(t.Context(), d, params, nil); err == nil ||
 		!strings.Contains(err.Error(), "element 2097155 of "+embedding+" is NaN") {
@@ -332,9 +303,7 @@ func TestTransformersReadsWhatIsSaved(t *testing.T) {
 		from, d, params := load(t, source, tensor.F32)
 		dir := t.TempDir()
 		dtype := map[string]tensor.DType{"tied": tensor.BF16, "sharded": tensor.F16}[filepath.Base(source)]
-		if err := Save(dir, from, d, params, SaveOptions{DType: dtype, MaxShardBytes: most}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Save(dir, from, d, params, SaveOptions{DType: dtype, MaxShardBytes: most}))
 		out, err := exec.Command(python, "-c", `
 import sys, torch
 from transformers import AutoModelForCausalLM
@@ -363,25 +332,17 @@ func TestSaveOverAnotherModel(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.BF16)
 	dir := t.TempDir()
 	for _, name := range []string{"chat_template.jinja", "tokenizer.json", "notes.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("another's"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("another's"), 0o644))
 	}
-	if err := Save(dir, from, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Save(dir, from, d, params, SaveOptions{}))
 	want := []string{"config.json", "generation_config.json", singleName, "notes.txt"}
 	if diff := cmp.Diff(want, list(t, dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// A model that is saved over itself keeps its files.
 	again, d, params := load(t, dir, tensor.BF16)
-	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("its own"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := Save(dir, again, d, params, SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("its own"), 0o644))
+	expect.OK(t, Save(dir, again, d, params, SaveOptions{}))
 	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
 		t.Error(err)
 	}
@@ -393,9 +354,7 @@ func TestSmallFilesAreKept(t *testing.T) {
 	source := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 	dir := t.TempDir()
 	for _, d := range []string{source, dir} {
-		if err := os.Mkdir(filepath.Join(d, moreTemplatesDir), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Mkdir(filepath.Join(d, moreTemplatesDir), 0o777))
 	}
 	write(t, filepath.Join(dir, moreTemplatesDir, "old.jinja"), "another's")
 	files := map[string]string{"generation_config.json": "{ not JSON", "tokenizer_config.json": `{"chat_template":7}`,
@@ -408,9 +367,7 @@ func TestSmallFilesAreKept(t *testing.T) {
 	write(t, filepath.Join(source, indexName), `{"weight_map":{"a":"model-1.safetensors","b":"model-2.safetensors"}}`)
 	c, d, params := load(t, source, tensor.F32)
 	for _, dir := range []string{dir, t.TempDir()} {
-		if err := Save(dir, c, d, params, SaveOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Save(dir, c, d, params, SaveOptions{}))
 		for name, want := range files {
 			if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != want {
 				t.Errorf("%s is %q, %v; want %q", name, got, err, want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 	"restyle/tensor"
 )
 
@@ -36,9 +37,7 @@ func TestSaveIsSynced(t *testing.T) {
 		return Save(t.TempDir(), from, d, params, SaveOptions{MaxShardBytes: most, Card: []byte("a card")})
 	}
 	for most, last := range map[int64]string{0: singleName, 2500: indexName} {
-		if err := save(most); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, save(most))
 		if len(temps) < 4 || temps["README.md"] == "" || temps["config.json"] == "" || temps[last] == "" {
 			t.Fatalf("renamed: %v", temps)
 		}

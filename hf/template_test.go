@@ -23,12 +23,8 @@ func TestSetTemplate(t *testing.T) {
 		"tokenizer.json":         []byte("{}"),
 	}
 	c, err := NewModel(files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.SetTemplate(ChatTemplate{Jinja: "{{ '<new>' }}\n", BOS: "<x>", EOS: "</x>", End: 7}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, c.SetTemplate(ChatTemplate{Jinja: "{{ '<new>' }}\n", BOS: "<x>", EOS: "</x>", End: 7}))
 	for name, want := range map[string]string{
 		"tokenizer_config.json": "{\n  \"z\": 1.50,\n  \"chat_template\": \"{{ '<new>' }}\\n\",\n  \"bos_token\": " +
 			"\"<s>\",\n  \"a\": \"<&>\",\n" +
@@ -86,12 +82,8 @@ func TestTemplateError(t *testing.T) {
 func TestSetTemplateWithoutFiles(t *testing.T) {
 	config := strings.Replace(smallConfig, "{", `{"eos_token_id":[3,4],`, 1)
 	c, err := NewModel(map[string][]byte{"config.json": []byte(config)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.SetTemplate(ChatTemplate{Jinja: "x", BOS: "<s>", End: 2}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, c.SetTemplate(ChatTemplate{Jinja: "x", BOS: "<s>", End: 2}))
 	data, err := c.ReadFile("tokenizer_config.json")
 	if err != nil || string(data) != "{\n  \"bos_token\": \"<s>\",\n  \"chat_template\": \"x\"\n}\n" {
 		t.Errorf("%q, %v", data, err)
@@ -165,9 +157,7 @@ func TestSpecialTokensMap(t *testing.T) {
 			files["tokenizer_config.json"] = []byte(c.config)
 		}
 		m, err := NewModel(files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if diff := cmp.Diff(c.want, m.Tokenizer); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.config, diff)
 		}
@@ -182,9 +172,7 @@ func TestTokensOfFiles(t *testing.T) {
 			Files map[string]json.RawMessage
 			Names map[string]string
 		}
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(line), &row))
 		files := map[string][]byte{"config.json": []byte(smallConfig)}
 		for name, data := range row.Files {
 			files[name] = data
@@ -207,9 +195,7 @@ func TestNamedTemplatesFromHub(t *testing.T) {
 	r := repositoryOf(t, "testdata/tied")
 	r.files["additional_chat_templates/tool_use.jinja"] = []byte("tools")
 	c, err := Open(t.Context(), r.open(t), "owner/name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if text, ok := c.Tokenizer.Template("tool_use"); !ok || text != "tools" {
 		t.Errorf("%+v", c.Tokenizer)

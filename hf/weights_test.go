@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 	"restyle/tensor"
 )
@@ -113,14 +114,10 @@ func TestIndex(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer c.Close()
 			d, params := newParams(t, c.Config, tensor.F32)
-			if err := c.Load(t.Context(), d, params, nil); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, c.Load(t.Context(), d, params, nil))
 			want := newWeights(t, smallConfig, tensor.F32)
 			for _, p := range params {
 				if got, _ := d.Floats(p.W); !slices.Equal(got, want[p.Name].data) {
@@ -135,9 +132,7 @@ func TestIndex(t *testing.T) {
 	all[embedding].data[0] = 77
 	writeWeights(t, filepath.Join(dir, singleName), all)
 	c, err := OpenModel(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if f, _, err := c.ReadF32(embedding); err != nil || f[0] != 77 {
 		t.Error(f, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -24,9 +25,7 @@ func answer(t *testing.T, free int, whose string, resident int) {
 // untouched.
 func TestArenaRefused(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	before := promised.bytes
 	const mib = 1 << 20
@@ -50,9 +49,7 @@ func TestArenaRefused(t *testing.T) {
 	want(10*mib+1, "memory for weights: 10.0 MiB on cpu: control group /a has only 10.0 MiB left: use a smaller model")
 
 	a, err := d.NewArena("test", 6*mib)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want(4*mib, "")
 	want(5*mib, "memory for weights: 5.0 MiB on cpu: control group /a has only 4.0 MiB left")
 	answer(t, 4*mib, "control group /a", before+6*mib) // now it is touched, and no longer free
@@ -82,9 +79,7 @@ func TestArenaRefused(t *testing.T) {
 // TestArenaBeyondTheMachine requests 64 TiB of this machine, which maps them if it promises more memory than it has.
 func TestArenaBeyondTheMachine(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	if _, err := d.NewArena("weights", 64<<40); err == nil ||
 		!strings.Contains(err.Error(), "memory for weights: 64.0 TiB on cpu") {
@@ -99,9 +94,7 @@ func TestArenaBeyondTheMachine(t *testing.T) {
 // is right. SizeOf must give the same sizes.
 func TestArena(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cut := func(a *Arena) (x, y tensor.Tensor) {
 		x = a.New("x", tensor.BF16, 3, 5)
 		m := a.Mark()
@@ -119,9 +112,7 @@ func TestArena(t *testing.T) {
 		t.Errorf("it needs %d bytes", size)
 	}
 	a, err := d.NewArena("test", size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	x, y := cut(a)
 	if x.Addr%align != 0 || y.Addr != x.Addr+align || a.Peak() != size || a.Size() != size || a.Counting() ||
 		d.Allocated() != size {
@@ -200,13 +191,9 @@ func TestEmulatedNeighbors(t *testing.T) {
 			if errors.Is(err, cuda.ErrNoCompiler) {
 				t.Skip(err)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			a, err := d.NewArena("test", SizeOf(func(a *Arena) { a.New("all", tensor.F32, 5*n) }))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			x, y, z := a.New("x", tensor.F32, n), a.New("y", tensor.F32, n), a.New("z", tensor.F32, 2*n)
 			for _, t := range []tensor.Tensor{x, y, z} {
 				d.Zero(t)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -22,9 +23,7 @@ func TestEveryCallFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := run(-1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, call := range []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernelEx", "cuGraphLaunch",
 		"cuMemcpyDtoHAsync_v2", "cuMemFree_v2",
 		"nvrtcVersion", "cublasLtCreate", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul", "cublasLtDestroy"} {
@@ -76,9 +75,7 @@ func TestEveryCallOfTheCompilerFails(t *testing.T) {
 		return cudatest.Fail(t, call, 2, compile)
 	}
 	all, err := run(-1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !slices.Contains(all, "nvrtcCompileProgram") || !slices.Contains(all, "nvrtcGetCUBIN") {
 		t.Errorf("nothing is compiled: %v", all)
 	}
@@ -104,9 +101,7 @@ func emptyCache(t *testing.T) string {
 	if errors.Is(err, cuda.ErrNoCompiler) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	g.Close()
 	dir := cudatest.Cache(t)
 	files, _ := filepath.Glob(filepath.Join(cuda.DefaultCache().Dir, "emulated-*.so"))
@@ -115,9 +110,7 @@ func emptyCache(t *testing.T) string {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, filepath.Base(file)), library, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	return dir
 }

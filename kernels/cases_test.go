@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/opcheck"
 	"restyle/tensor"
@@ -14,9 +15,7 @@ import (
 func place(t testing.TB, d *kernels.Device, c *opcheck.Case) *opcheck.Run {
 	t.Helper()
 	r, err := c.Place(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return r
 }
 
@@ -24,9 +23,7 @@ func place(t testing.TB, d *kernels.Device, c *opcheck.Case) *opcheck.Run {
 func arena(t testing.TB, d *kernels.Device, bytes int) *kernels.Arena {
 	t.Helper()
 	a, err := d.NewArena("test", bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		if err := a.Close(); err != nil {
 			t.Error(err)
@@ -47,18 +44,14 @@ func filled(n int, f func(i int) float64) []float32 {
 func bytesOf(t testing.TB, d *kernels.Device, x tensor.Tensor) []byte {
 	t.Helper()
 	b := make([]byte, x.Bytes())
-	if err := d.DownloadBytes(b, x); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.DownloadBytes(b, x))
 	return b
 }
 
 func floats(t testing.TB, d *kernels.Device, x tensor.Tensor) []float64 {
 	t.Helper()
 	f, err := d.Floats(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	v := make([]float64, len(f))
 	for i := range f {
 		v[i] = float64(f[i])

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/tensor"
 )
 
@@ -13,9 +14,7 @@ import (
 // released, and nothing once the guards are removed.
 func TestGuardScratch(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	var got []string
 	report := func(what string) { got = append(got, what) }

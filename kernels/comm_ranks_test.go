@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -43,18 +44,14 @@ func TestComm_OfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	from, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var ranks [commRanks]*exec.Cmd
 	var said [commRanks]bytes.Buffer
 	for r := range ranks {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), rankVariable+"="+strconv.Itoa(r))
 		c.Stdout, c.Stderr, c.ExtraFiles = &said[r], &said[r], []*os.File{from, to}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, c.Start())
 		ranks[r] = c
 		t.Cleanup(func() { _ = c.Process.Kill() })
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -25,13 +26,9 @@ func TestComm_OfOne(t *testing.T) {
 	d, err := Open(name, Options{OwnProducts: true})
 	cudatest.Opened(t, d, err)
 	c, _, err := d.OpenComm(0, 1, func(id []byte) ([]byte, error) { return id, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	arena, err := d.NewArena("sums", 3*align)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer arena.Close()
 	var list []tensor.Tensor
 	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
@@ -48,9 +45,7 @@ func TestComm_OfOne(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := c.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Wait())
 	for _, x := range list {
 		if got, err := d.Floats(x); err != nil || !slices.Equal(got, []float32{1, 2, -3, 4, 0.5}) {
 			t.Errorf("%v: %v, %v", x, got, err)
@@ -88,9 +83,7 @@ func TestComm_EveryCallFails(t *testing.T) {
 		return errors.Join(c.WaitFor(0), c.Wait(), c.Close())
 	}
 	calls, err := cudatest.Fail(t, -1, 0, once)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	failed := 0
 	for k, call := range calls {
 		if !strings.HasPrefix(call, "nccl") {
@@ -149,9 +142,7 @@ func TestComm_AbortWaitsForCalls(t *testing.T) {
 	for c.d.Err() == nil { // which Abort sets first
 		time.Sleep(time.Millisecond)
 	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, nil, 0o600))
 	<-ended
 	<-ended
 	c.Sum(x) // does nothing
@@ -173,9 +164,7 @@ func toAbort(t *testing.T, situation string) (c *Comm, x tensor.Tensor, calls fu
 		t.Fatal(err)
 	}
 	a, err := d.NewArena("test", 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _, _ = a.Close(), d.Close() }) // the error of the abort
 	if c, _, err = d.OpenComm(0, 1, func(id []byte) ([]byte, error) { return id, nil }); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // noOperations are the methods of op_*.go that compute nothing.
@@ -16,9 +18,7 @@ var noOperations = []string{"NewAdamWList", "NewFactorList", "SetINT8Activations
 // fused by its name, and files that exist.
 func TestDoc_Table(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, table, _ := strings.Cut(string(text), "//\tforward ")
 	table, _, _ = strings.Cut(table, "\n//\n")
 	var listed, fused []string
@@ -39,15 +39,11 @@ func TestDoc_Table(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob("op_*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var operations []string
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		method := regexp.MustCompile(`(?m)^func \(d \*Device\) ([A-Z]\w*)\(`)
 		for _, m := range method.FindAllStringSubmatch(string(source), -1) {
 			if !slices.Contains(noOperations, m[1]) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -28,13 +29,9 @@ func TestEarlyLaunches_WhereRefused(t *testing.T) {
 		if errors.Is(err, cuda.ErrNoCompiler) {
 			t.Skip(err)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		a, err := d.NewArena("test", 1<<14)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		to, logits, scratch := a.New("next", tensor.I32, 3), a.New("logits", tensor.F32, 3),
 			a.New("scratch", tensor.I32, ChooseScratch)
 		d.Zero(scratch)
@@ -50,18 +47,12 @@ func TestEarlyLaunches_WhereRefused(t *testing.T) {
 				t.Fatal(d.Err())
 			}
 			graph.Launch()
-			if err := graph.Close(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, graph.Close())
 		}
 		b := make([]byte, 12)
-		if err := errors.Join(d.DownloadBytes(b, to), a.Close(), d.Close()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(d.DownloadBytes(b, to), a.Close(), d.Close()))
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return strings.Split(strings.TrimSpace(string(text)), "\n"), []int32{int32(b[0]), int32(b[4])}
 	}
 	early := func(calls []string) (n int) {
@@ -99,9 +90,7 @@ func TestEarlyLaunches_WaitOutsideGraph(t *testing.T) {
 			const in, out = 64, 40
 			d := Emulated(t, Options{OwnProducts: true})
 			a, err := d.NewArena("test", 1<<16)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer a.Close()
 			of := dtype
 			if dtype.Quantized() {
@@ -130,9 +119,7 @@ func TestEarlyLaunches_EmptyBlocksWait(t *testing.T) {
 	const reach = 2000
 	d := Emulated(t, Options{Fused: All()})
 	a, err := d.NewArena("test", 1<<22)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	s := AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 64}
 	qkv, y := a.New("qkv", tensor.BF16, 1, s.Width()), a.New("y", tensor.BF16, 1, 128)

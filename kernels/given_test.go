@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 )
 
@@ -76,9 +77,7 @@ func parameters(t *testing.T) (all map[string]*Given, names map[string][]string)
 func sourceText(t *testing.T, name string) string {
 	t.Helper()
 	text, err := sources.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return commentText.ReplaceAllString(string(text), "")
 }
 

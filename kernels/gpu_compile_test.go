@@ -15,6 +15,7 @@ import (
 
 	flags "flag"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -219,13 +220,9 @@ func readTable(text string) (map[place]usage, error) {
 func table(t *testing.T) map[place]usage {
 	t.Helper()
 	text, err := os.ReadFile(registersFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	table, err := readTable(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return table
 }
 
@@ -312,9 +309,7 @@ func TestCompile(t *testing.T) {
 	compile := func(t *testing.T, p cuda.Program, arch string) map[string]usage {
 		p.Options = append(p.Options, "--ptxas-options=-v")
 		_, log, err := c.Compile(p, arch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if strings.Contains(log, "warning") || strings.Contains(log, "Potential Performance Loss") {
 			t.Errorf("%s for %s:\n%s", p.Name, arch, log)
 		}
@@ -322,9 +317,7 @@ func TestCompile(t *testing.T) {
 	}
 	program := func(b build) cuda.Program {
 		p, err := b.program()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return p
 	}
 	limits := map[place]usage{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -24,9 +25,7 @@ func TestGPU_WorkAtTheLastMoment(t *testing.T) {
 				cudatest.Set(t, "LATE="+late)
 				d := Emulated(t, Options{Fused: All(), OwnProducts: own})
 				a, err := d.NewArena("test", 40<<20)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				defer a.Close()
 				moveBytes(t, d, a)
 				x, y, w := a.New("x", tensor.F32, rows, dim), a.New("y", tensor.F32, rows, dim), a.New("w", tensor.F32, dim, dim)
@@ -105,9 +104,7 @@ func moveBytes(t *testing.T, d *Device, a *Arena) {
 func TestRead_SameOnEveryDevice(t *testing.T) {
 	read := func(t *testing.T, d *Device) {
 		a, err := d.NewArena("test", 40<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer a.Close()
 		moveBytes(t, d, a)
 		if err := d.Read(a.New("nothing", tensor.F32, 0),

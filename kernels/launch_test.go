@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
@@ -47,9 +48,7 @@ func declarations(t *testing.T) map[string][]string {
 	declared := map[string][]string{}
 	for _, f := range sourceFiles(t) {
 		text, err := sources.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		source := commentText.ReplaceAllString(string(text), "")
 		found := kernelText.FindAllStringSubmatch(source, -1)
 		if len(found) != strings.Count(source, "__global__") {
@@ -74,18 +73,14 @@ func TestLaunches_FitParameters(t *testing.T) {
 	}
 	launched := map[string]bool{}
 	goFiles, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	set := token.NewFileSet()
 	for _, name := range goFiles {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
@@ -160,12 +155,10 @@ type launched struct {
 func launches(t testing.TB, p cuda.Properties, o Options, f func(d *Device) error) (all []launched) {
 	t.Helper()
 	p.SMs, p.L2 = 132, 50<<20
-	if err := new(Builds).Rehearse(p, o, func(d *Device) error {
+	expect.OK(t, new(Builds).Rehearse(p, o, func(d *Device) error {
 		d.gpu.launched = func(k kernel, g grid, words []uint64) { all = append(all, launched{k, g, words}) }
 		return f(d)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 )
@@ -83,22 +84,14 @@ func TestMMA(t *testing.T) {
 func compiled(t *testing.T, d *Device, name, source, kernel string, threads int) *cuda.Function {
 	t.Helper()
 	p, err := build{source: "op_add.cu", blockDim: threads}.program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p.Name, p.Source = name, source
 	image, err := cuda.DefaultCache().Compile(d.gpu.compiler, p, d.gpu.arch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	m, err := d.gpu.Load(image)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f, err := m.Function(kernel)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return f
 }
 
@@ -108,16 +101,12 @@ func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 	d := Emulated(t, Options{})
 	f := compiled(t, d, "mma.cu", mmaSource, kernel, 32)
 	at, err := d.gpu.Alloc(4 * (n + len(from)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b := make([]byte, 4*n)
 	for _, x := range from {
 		b = binary.LittleEndian.AppendUint32(b, x)
 	}
-	if err := d.gpu.Upload(at, b); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.gpu.Upload(at, b))
 	d.gpu.Launch(f, cuda.Dim3{X: 1}, cuda.Dim3{X: 32}, 512, uint64(at), uint64(at)+uint64(4*n))
 	if err := d.gpu.Download(b, at); err != nil {
 		return nil, err
@@ -129,12 +118,10 @@ func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 	return words, nil
 }
 
-// expect fails the test if a kernel's words are not those that it should write.
-func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
+// checkWords fails the test if a kernel's words are not those that it should write.
+func checkWords(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, x := range got {
 		if x != want(i) {
 			t.Fatalf("word %d is %#x, want %#x", i, x, want(i))
@@ -161,7 +148,7 @@ func mmaProduct(t *testing.T, kernel string, depth int, fragment func(a, b *[16]
 		}
 	}
 	got, err := warp(t, kernel, from, 128)
-	expect(t, got, err, func(i int) uint32 {
+	checkWords(t, got, err, func(i int) uint32 {
 		row, column := i/4/4+8*(i%4/2), 2*(i/4%4)+i%2
 		sum := d[row][column]
 		for k := range depth {
@@ -178,7 +165,7 @@ func mmaMatrices(t *testing.T) {
 		from = append(from, 2*i|(2*i+1)<<16)
 	}
 	got, err := warp(t, "matrices", from, 256)
-	expect(t, got, err, func(i int) uint32 {
+	checkWords(t, got, err, func(i int) uint32 {
 		lane, m := uint32(i/8), uint32(i%4)
 		at, next := 64*m+8*(lane/4)+lane%4*2, uint32(1)
 		if i%8 >= 4 {
@@ -195,7 +182,7 @@ func mmaCopies(t *testing.T) {
 		from = append(from, 1000+i)
 	}
 	got, err := warp(t, "copies", from, 2*128)
-	expect(t, got, err, func(i int) uint32 { return []uint32{1000 + uint32(i%128), 0}[i/128] })
+	checkWords(t, got, err, func(i int) uint32 { return []uint32{1000 + uint32(i%128), 0}[i/128] })
 }
 
 func mmaPack(t *testing.T) {
@@ -204,7 +191,7 @@ func mmaPack(t *testing.T) {
 		from = append(from, math.Float32bits(float32(i)+1+1.0/512))
 	}
 	got, err := warp(t, "packed", from, 32)
-	expect(t, got, err, func(i int) uint32 {
+	checkWords(t, got, err, func(i int) uint32 {
 		return math.Float32bits(float32(2*i+1))>>16 | math.Float32bits(float32(2*i+2))&0xFFFF0000
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 )
@@ -17,9 +18,7 @@ func TestRange(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	ranges := cudatest.UseRanges(t)
 	listening, err := cuda.OpenRanges()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	d := &Device{gpu: &gpu{ranges: listening}}
 	other := func() int {
 		id := make(chan int)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/opcheck"
@@ -22,9 +23,7 @@ func BenchmarkAdamW(b *testing.B) {
 	for _, f := range forms {
 		b.Run(f.name, func(b *testing.B) {
 			d, err := kernels.Open("cpu", kernels.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			rng := rand.New(rand.NewPCG(1, 2))
 			x := f.stepper(b, d, filled(n, func(int) float64 { return 0.02 * rng.NormFloat64() }))
 			d.Upload(x.g, filled(n, func(int) float64 { return 1e-3 * rng.NormFloat64() }))
@@ -69,9 +68,7 @@ func BenchmarkAddSquares(b *testing.B) {
 	for _, t := range opcheck.Types {
 		b.Run(t.String(), func(b *testing.B) {
 			d, err := kernels.Open("cpu", kernels.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			const n = 1 << 26
 			x := arena(b, d, n*t.Size()).New("x", t, n)
 			d.Upload(x, filled(n, func(i int) float64 { return float64(i % 7) }))

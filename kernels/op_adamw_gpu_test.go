@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/opcheck"
 	"restyle/tensor"
@@ -18,9 +19,7 @@ func TestAdamWOnGPU(t *testing.T) {
 	const n = 5*kernels.QuantBlockSize + 77
 	gpu := kernels.Emulated(t, kernels.Options{})
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
 	for i, f := range append(slices.Clone(forms), halfGradients...) {
 		a, b := f.stepper(t, d, w), f.stepper(t, gpu, w)
@@ -164,9 +163,7 @@ func TestAdamWAll(t *testing.T) {
 func result(t *testing.T, d *kernels.Device, c kernels.Control) kernels.StepResult {
 	t.Helper()
 	r, err := d.Result(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -216,9 +217,7 @@ func swapped(x []float64, bit int) (y []float64) {
 // the rounding of one element is independent of that of other elements, tensors, seeds and steps.
 func TestStochasticUnbiased(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	const n = 1 << 18
 	// ups returns which elements are rounded up, all of the same value between 1 and the next BF16, 1 + 2⁻⁷.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -180,9 +181,7 @@ func (x *stepper) moments(t testing.TB) (m, root []float64) {
 		return m, root
 	}
 	a, err := x.d.NewArena("moments", 2*(4*x.w.Len()+guardSize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	y, z := a.New("m", tensor.F32, x.w.Len()), a.New("v", tensor.F32, x.w.Len())
 	x.d.Dequantize(y, x.s.M, x.s.MScale, true)

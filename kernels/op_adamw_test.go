@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/opcheck"
@@ -157,15 +158,11 @@ func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64)
 // TestAdamWThreads checks that any number of threads gives the same bits.
 func TestAdamWThreads(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, f := range forms {
 		var first []byte
 		for _, threads := range []int{1, 2, 3} {
-			if err := cpu.SetThreads(threads); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, cpu.SetThreads(threads))
 			x := f.stepper(t, d, filled(8977, func(i int) float64 { return math.Sin(float64(i)) }))
 			for range 3 {
 				x.step(gradients(8977, x.c.Step))
@@ -177,9 +174,7 @@ func TestAdamWThreads(t *testing.T) {
 			}
 		}
 	}
-	if err := cpu.SetThreads(1); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cpu.SetThreads(1))
 }
 
 // TestAdamWAtRest checks that gradients of zero from the first step on cause only decay, and no 0/0.
@@ -267,9 +262,7 @@ func TestAdamWSpoiled(t *testing.T) {
 
 func TestAdamWContract(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	a := arena(t, d, 1<<16)
 	n := 300
 	f32, half, codes := a.New("f32", tensor.F32, n), a.New("half", tensor.BF16, n), a.New("codes", tensor.U8, n)

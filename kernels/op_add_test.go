@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -11,9 +12,7 @@ import (
 func TestAddInPlace(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		a, err := d.NewArena("test", 4096)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer a.Close()
 		x := a.New("x", tensor.F32, 3)
 		d.Upload(x, []float32{1, 2, 3})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/opcheck"
 	"restyle/tensor"
@@ -343,9 +344,7 @@ func TestAttentionMemory(t *testing.T) {
 	const n = 4096
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 1, HeadDim: 8}
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All(), Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c := opcheck.AttentionCase(tensor.F32, m, 1)
 	r := place(t, d, c)
 	c.Forward(d, r.X)
@@ -367,9 +366,7 @@ func TestAttentionMemory(t *testing.T) {
 // TestAttentionRefuses checks that every programming error panics with the operation's name.
 func TestAttentionRefuses(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	good := kernels.AttentionSpec{CuSeqlens: []int32{0, 2, 3}, Heads: 4, KVHeads: 2, HeadDim: 8}
 	c := opcheck.AttentionCase(tensor.F32, good, 1)

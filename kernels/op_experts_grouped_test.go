@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/quant"
 	"restyle/tensor"
 )
@@ -20,15 +21,11 @@ func TestExpertsInParts(t *testing.T) {
 		y, offsets = a.New("y", tensor.F32, pairs, out), a.New("offsets", tensor.I32, experts+1)
 	}
 	a, err := d.NewArena("test", SizeOf(lay))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	lay(a)
 	raw := make([]byte, w.Bytes())
-	if err := quant.INT4Asym.Quantize(raw, Waves(experts*out*in), in); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, quant.INT4Asym.Quantize(raw, Waves(experts*out*in), in))
 	d.UploadBytes(w, raw)
 	d.Upload(x, Waves(pairs*in))
 	d.UploadI32(offsets, []int32{0, 13, 19, pairs})
@@ -40,9 +37,7 @@ func TestExpertsInParts(t *testing.T) {
 		d.Zero(y)
 		d.GroupedLinear(y, x, w, offsets, 16)
 		got, err := d.Floats(y)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if whole == nil {
 			whole = got
 		}
@@ -73,9 +68,7 @@ func TestExpertsAsAlone(t *testing.T) {
 		offsets = a.New("offsets", tensor.I32, experts+1)
 	}
 	a, err := d.NewArena("test", SizeOf(lay))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	lay(a)
 	d.Upload(x, Waves(pairs*in))
@@ -84,9 +77,7 @@ func TestExpertsAsAlone(t *testing.T) {
 	all := func() (values []float32) {
 		for _, x := range []tensor.Tensor{y, act, kept} {
 			got, err := d.Floats(x)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			values = append(values, got...)
 			d.Zero(x)
 		}

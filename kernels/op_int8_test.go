@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/quant"
@@ -45,15 +46,11 @@ func newINT8(t *testing.T, d *kernels.Device, of tensor.DType, rows, in, out int
 	for i := range c.list {
 		c.list[i] = float32(rng.NormFloat64())
 	}
-	if err := quant.INT8.Quantize(c.codes, c.list, in); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, quant.INT8.Quantize(c.codes, c.list, in))
 	d.Upload(c.x, c.values)
 	d.UploadBytes(c.w, c.codes)
 	rounded, err := d.Floats(c.x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c.values = rounded
 	return &c
 }
@@ -62,18 +59,14 @@ func newINT8(t *testing.T, d *kernels.Device, of tensor.DType, rows, in, out int
 func (c *int8Case) run(t *testing.T, d *kernels.Device) []float32 {
 	d.LinearINT8(c.y, c.x, c.w, tensor.Tensor{}, false)
 	y, err := d.Floats(c.y)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return y
 }
 
 // quantizedRow returns the scale and the codes of a row of x.
 func quantizedRow(t *testing.T, x []float32) (scale float32, codes []int32) {
 	scale, zero, err := quant.INT8.Scale(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, v := range x {
 		codes = append(codes, int32(quant.INT8.Code(v, scale, zero)))
 	}
@@ -141,9 +134,7 @@ func TestINT8Activations(t *testing.T) {
 					defer d.SetINT8Activations(false)
 					d.Linear(c.y, c.x, c.w, tensor.Tensor{})
 					y, err := d.Floats(c.y)
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					return y
 				}
 				want, got, plain := c.run(t, d), linear(true), linear(false)
@@ -192,9 +183,7 @@ func TestLinearINT8LargestSums(t *testing.T) {
 			for i := range out * in {
 				c.list[i] = 127 * float32(1-i/in%2*2)
 			}
-			if err := quant.INT8.Quantize(c.codes, c.list, in); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, quant.INT8.Quantize(c.codes, c.list, in))
 			d.Upload(c.x, c.values)
 			d.UploadBytes(c.w, c.codes)
 			for i, y := range c.run(t, d) {

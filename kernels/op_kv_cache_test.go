@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/opcheck"
@@ -110,9 +111,7 @@ func TestAttentionCachedStale(t *testing.T) {
 			x, w, y = a.New("x", tensor.F32, codes, in), a.New("w", tensor.INT8, 1, in), a.New("y", tensor.F32, codes, 1)
 		}
 		a, err := d.NewArena("layer", kernels.SizeOf(cut))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer a.Close()
 		cut(a)
 		d.Zero(w)
@@ -173,9 +172,7 @@ func TestAppendKV(t *testing.T) {
 				k, v = a.New("k", dt, capacity, kvHeads*dim), a.New("v", dt, capacity, kvHeads*dim)
 			}
 			a, err := d.NewArena("test", kernels.SizeOf(cut)+1<<12)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			cut(a)
 			x := make([]float32, qkv.Len())
 			for i := range x {
@@ -233,11 +230,7 @@ func TestAppendKV(t *testing.T) {
 
 func withThreads(t *testing.T, n int, f func()) {
 	t.Helper()
-	if err := cpu.SetThreads(n); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cpu.SetThreads(n))
 	f()
-	if err := cpu.SetThreads(1); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cpu.SetThreads(1))
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"restyle/internal/blas"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/opcheck"
@@ -78,18 +79,14 @@ func BenchmarkLinear(b *testing.B) {
 // layer returns a device, the operands of a layer, and a function that closes them.
 func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, opcheck.Tensors, func()) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	x := opcheck.Tensors{}
 	cut := func(a *kernels.Arena) {
 		x["x"], x["dx"], x["y"] = a.New("x", t, rows, in), a.New("dx", t, rows, in), a.New("y", t, rows, out)
 		x["w"], x["dw"] = a.New("w", t, out, in), a.New("dw", tensor.F32, out, in)
 	}
 	a, err := d.NewArena("benchmark", kernels.SizeOf(cut))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	cut(a)
 	row := make([]float32, max(in, out))
 	for i := range row {

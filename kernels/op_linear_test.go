@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/opcheck"
 	"restyle/tensor"
@@ -19,9 +20,7 @@ func TestLinearGradients(t *testing.T) {
 			defer p.Close()
 			x := p.X
 			a, err := d.NewArena("parts", 1<<16)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer a.Close()
 			same := func(what string, got, want []float64, limit float64) {
 				t.Helper()
@@ -68,14 +67,10 @@ func TestLinearGradients(t *testing.T) {
 
 func TestLinearRefuses(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	a, err := d.NewArena("test", 1<<16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	const f32 = tensor.F32
 	x, w, y, h := a.New("x", f32, 3, 4), a.New("w", f32, 5, 4), a.New("y", f32, 3, 5), a.New("h", tensor.BF16, 5, 4)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
@@ -55,9 +56,7 @@ func TestNorm_RowsInTurns(t *testing.T) {
 // sums of both of dw and db. Every row is the same, however few there are.
 func normTurns(t *testing.T, d *Device, dt tensor.DType, rows, few, dim int) (all [][]float32) {
 	a, err := d.NewArena("test", 1<<20+rows*dim*4*4+dim*4*4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer func() {
 		if err := a.Close(); err != nil {
 			t.Error(err)
@@ -80,9 +79,7 @@ func normTurns(t *testing.T, d *Device, dt tensor.DType, rows, few, dim int) (al
 	}
 	for _, from := range []tensor.Tensor{dx, dh, dw, db} {
 		values := make([]float32, from.Len())
-		if err := d.Download(values, from); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.Download(values, from))
 		all = append(all, values)
 	}
 	return all

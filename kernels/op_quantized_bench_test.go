@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/internal/measure"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
@@ -43,9 +44,7 @@ func timeQuantized(b *testing.B, weights tensor.DType, rows, in, out int) {
 	d, x, done := layer(b, tensor.BF16, rows, in, out)
 	defer done()
 	a, err := d.NewArena("quantized", kernels.SizeOf(func(a *kernels.Arena) { a.New("w", weights, out, in) }))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	defer a.Close()
 	w := a.New("w", weights, out, in)
 	raw, row := make([]byte, w.Bytes()), oneRow(b, weights, in)
@@ -73,9 +72,7 @@ func timeQuantized(b *testing.B, weights tensor.DType, rows, in, out int) {
 	for b.Loop() {
 		o := measure.Options{Warmup: 1, Iterations: 21, Shortest: 2 * time.Millisecond, Budget: 2 * time.Second, Least: 7}
 		s, err := measure.Turns(b.Context(), o, product(w), other)
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		ratio := s[0].Faster(s[1])
 		b.ReportMetric(work/s[0].Median()/1e9, "G/s")
 		b.ReportMetric(work/s[1].Median()/1e9, name)
@@ -87,9 +84,7 @@ func timeQuantized(b *testing.B, weights tensor.DType, rows, in, out int) {
 // oneRow returns a row of quantized weights.
 func oneRow(b *testing.B, weights tensor.DType, in int) []byte {
 	row := make([]byte, weights.RowBytes(in))
-	if err := quant.RuleFor(weights).Quantize(row, kernels.Waves(in), in); err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, quant.RuleFor(weights).Quantize(row, kernels.Waves(in), in))
 	return row
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/quant"
 	"restyle/tensor"
 )
@@ -32,14 +33,10 @@ func TestLinear_QuantizedParts(t *testing.T) {
 					x2, w2, a2 = a.New("x2", dtype, rows, rank), a.New("w2", dtype, out, rank), a.New("a2", dtype, rank, in)
 				}
 				a, err := d.NewArena("test", SizeOf(lay))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				lay(a)
 				raw := make([]byte, w.Bytes())
-				if err := quant.INT8.Quantize(raw, Waves(out*in), in); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, quant.INT8.Quantize(raw, Waves(out*in), in))
 				d.UploadBytes(w, raw)
 				d.Upload(dy, Waves(dy.Len()))
 				d.Upload(dx, Waves(dx.Len()))
@@ -73,13 +70,9 @@ func TestLinear_QuantizedParts(t *testing.T) {
 // compareParts requires that dx is want, or twice that, rounded to its type.
 func compareParts(t *testing.T, name string, d *Device, dx, want tensor.Tensor, twice bool) {
 	got, err := d.Floats(dx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	values, err := d.Floats(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	limit := map[tensor.DType]float64{tensor.F32: 0x1p-20, tensor.BF16: 0x1p-8, tensor.F16: 0x1p-11}[dx.DType]
 	for i, v := range values {
 		exact := float64(v)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/opcheck"
 	"restyle/quant"
@@ -15,9 +16,7 @@ import (
 // the last outputs, which are in the last piece, with those that few rows give.
 func TestQuantizedPieces(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	const rows, in, out = 9, 8200, 600 // 8 MiB have 255 rows
 	var x, w, bias, many, few tensor.Tensor
@@ -26,15 +25,11 @@ func TestQuantizedPieces(t *testing.T) {
 		many, few = a.New("many", tensor.F32, rows, out), a.New("few", tensor.F32, 1, out)
 	}
 	a, err := d.NewArena("test", kernels.SizeOf(cut))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	cut(a)
 	raw := make([]byte, w.Bytes())
-	if err := quant.INT8.Quantize(raw, kernels.Waves(out*in), in); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, quant.INT8.Quantize(raw, kernels.Waves(out*in), in))
 	d.UploadBytes(w, raw)
 	d.Upload(x, kernels.Waves(rows*in))
 	d.Upload(bias, kernels.Waves(out))
@@ -62,9 +57,7 @@ func TestQuantizedOutliers(t *testing.T) {
 				}
 			}
 			raw := make([]byte, w.Bytes())
-			if err := rule.Quantize(raw, weights, in); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, rule.Quantize(raw, weights, in))
 			d.UploadBytes(w, raw)
 			d.Upload(x, filled(in, func(i int) float64 { return 1 + math.Cos(float64(i*i))/4 }))
 			d.Linear(y, x, w, tensor.Tensor{})
@@ -97,9 +90,7 @@ func TestDequantizedValues_AreExact(t *testing.T) {
 					raw[i] = byte(random.Uint32()) &^ 0x40
 				}
 				want := make([]float32, 7*in)
-				if err := quant.Dequantize(want, raw, w, in); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, quant.Dequantize(want, raw, w, in))
 				for _, to := range opcheck.Types {
 					a := arena(t, d, 1<<17)
 					table, y, at := a.New("w", w, 7, in), a.New("y", to, 7, in), a.New("ids", tensor.I32, 7)
@@ -134,20 +125,14 @@ func TestDequantizeWeights_EqualsQuant(t *testing.T) {
 		for of := tensor.INT8; of.Quantized(); of++ {
 			a := arena(t, d, 1<<16)
 			w, raw, want := a.New("w", of, out, in), make([]byte, out*of.RowBytes(in)), make([]float32, out*in)
-			if err := quant.RuleFor(of).Quantize(raw, weights, in); err != nil {
-				t.Fatal(err)
-			}
-			if err := quant.Dequantize(want, raw, of, in); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, quant.RuleFor(of).Quantize(raw, weights, in))
+			expect.OK(t, quant.Dequantize(want, raw, of, in))
 			d.UploadBytes(w, raw)
 			for _, to := range opcheck.Types {
 				y := a.New("y", to, out, in)
 				d.DequantizeWeights(y, w)
 				got, err := d.Floats(y)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				for i, x := range want {
 					if math.Float32bits(got[i]) != math.Float32bits(tensor.Round(x, to)) {
 						t.Fatalf("%v as %v: weight %d is %v, not %v", of, to, i, got[i], tensor.Round(x, to))

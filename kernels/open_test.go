@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda/cudatest"
 )
 
@@ -42,9 +43,7 @@ func TestOpen_AutoChoosesGPU(t *testing.T) {
 			cudatest.Use(t, test.libraries...)
 			cudatest.Set(t, test.settings)
 			d, err := Open("auto", test.options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer d.Close()
 			if notes := d.Notes(); d.Name() != test.device || len(notes) == 0 ||
 				!strings.HasPrefix(notes[0], "device auto: "+test.choice) {
@@ -91,9 +90,7 @@ func TestOpenByName(t *testing.T) {
 	}
 	cudatest.Use(t, all...)
 	d, err := Open("cuda", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const notes = "matrix products are restyle's own, which are slower: cuBLASLt is missing: install it with pip " +
 		"install nvidia-cublas, "
 	if d.Name() != "cuda:0" || len(d.Notes()) != 1 || !strings.HasPrefix(d.Notes()[0], notes) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 )
@@ -15,15 +16,11 @@ func TestOutOfMemory(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	t.Setenv("STANDIN_USED", "102400") // of 1 MiB
 	d, err := Open("cuda", Options{OwnProducts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var arenas []*Arena
 	for _, n := range []int{100, 300, 100} {
 		a, err := d.NewArena(fmt.Sprintf("weights of %d", n), n<<10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		arenas = append(arenas, a)
 	}
 	_, err = d.NewArena("gradients", 500<<10)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/quant"
 	"restyle/tensor"
 )
@@ -38,9 +39,7 @@ func compareZeroPair(t *testing.T, d *Device, dtype, weights tensor.DType, size 
 		zeroX, zeroW = a.New("no x2", dtype, rows, rank), a.New("no w2", dtype, out, rank)
 	}
 	a, err := d.NewArena("test", SizeOf(lay))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	lay(a)
 	for _, some := range []tensor.Tensor{x, bias, x2, w2} {
@@ -50,18 +49,14 @@ func compareZeroPair(t *testing.T, d *Device, dtype, weights tensor.DType, size 
 		d.Upload(w, Waves(w.Len()))
 	} else {
 		raw := make([]byte, w.Bytes())
-		if err := quant.INT8.Quantize(raw, Waves(out*in), in); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, quant.INT8.Quantize(raw, Waves(out*in), in))
 		d.UploadBytes(w, raw)
 	}
 	d.Zero(zeroX)
 	d.Zero(zeroW)
 	result := func(of tensor.Tensor) []byte {
 		b := make([]byte, of.Bytes())
-		if err := d.DownloadBytes(b, of); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.DownloadBytes(b, of))
 		return b
 	}
 	d.Linear(y, x, w, bias)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -34,15 +35,11 @@ func TestPrecompile(t *testing.T) {
 	cache := cudatest.Cache(t)
 	t.Setenv("RESTYLE_CACHE", cache)
 	d, err := Open("cuda", Options{OwnProducts: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	var told []int
 	progress := func(done, of int) { told = append(told, done, of) }
-	if err := d.Precompile(t.Context(), two, progress); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.Precompile(t.Context(), two, progress))
 	if len(told) != 4 || told[0] != 1 || told[1] != 2 || told[2] != 2 || told[3] != 2 {
 		t.Errorf("progress %v", told)
 	}
@@ -55,9 +52,7 @@ func TestPrecompile(t *testing.T) {
 	}
 	// Later launches find what was compiled: the stand-in numbers what it compiles.
 	before, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if err := d.Precompile(t.Context(), two, nil); err != nil {
 		t.Error(err)
 	}
@@ -81,9 +76,7 @@ func TestPrecompile(t *testing.T) {
 		t.Error(err)
 	}
 	c, err := Open("cpu", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if err := c.Precompile(t.Context(), func(*Device) error { t.Error("rehearsed on the CPU"); return nil },
 		nil); err != nil {
@@ -96,9 +89,7 @@ func TestPrecompile(t *testing.T) {
 func TestRehearse_FindsEachBuild(t *testing.T) {
 	var b Builds
 	for range 2 {
-		if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, two); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, two))
 	}
 	if b.Len() != 2 || b.String() != "op_add.cu -DBLOCK_DIM=256 -DF32=1 -DWIDTH=4\n"+b.String()[strings.Index(b.String(),
 		"op_rmsnorm.cu"):] {
@@ -126,7 +117,7 @@ func TestPrecompileINT8(t *testing.T) {
 // TestUntimed checks that products of Untimed are not recorded, and those before and after it are.
 func TestUntimed(t *testing.T) {
 	b := Builds{blas: true}
-	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, func(d *Device) error {
+	expect.OK(t, b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, func(d *Device) error {
 		product := func(n int) {
 			x := func(rows, cols int) tensor.Tensor {
 				return tensor.Tensor{Addr: align, DType: tensor.BF16, Shape: []int{rows, cols}}
@@ -137,9 +128,7 @@ func TestUntimed(t *testing.T) {
 		d.Untimed(func() { product(200) })
 		product(300)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if len(b.shapes) != 2 || b.shapes[0].M != 100 || b.shapes[1].M != 300 {
 		t.Errorf("%v", b.shapes)
 	}

@@ -3,6 +3,7 @@ package kernels
 import (
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/tensor"
 )
 
@@ -11,13 +12,9 @@ import (
 func TestProfileOnCPU(t *testing.T) {
 	for _, sync := range []bool{true, false} {
 		d, err := Open("cpu", Options{Sync: sync, Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		a, err := d.NewArena("test", 1<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		x, w, y := a.New("x", tensor.F32, 64, 64), a.New("w", tensor.F32, 64, 64), a.New("y", tensor.F32, 64, 64)
 		for range 2 {
 			d.Linear(y, x, w, tensor.Tensor{})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
@@ -187,9 +188,7 @@ func TestPrintProfile(t *testing.T) {
 		{Kernel: "add", Count: 2, Time: 3 * time.Millisecond, Bytes: 9e9},
 		{Kernel: "attention_next", Count: 2, Time: time.Millisecond, Bytes: math.NaN()}, {Kernel: "none"},
 	}
-	if err := PrintProfile(&out, list, 2); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, PrintProfile(&out, list, 2))
 	want := `          kernel  times a step  ms a step  share        speed
       gemm 1x2x3             2      3.000  60.0%  500 TFLOP/s
              add             1      1.500  30.0%    3000 GB/s

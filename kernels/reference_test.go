@@ -19,9 +19,7 @@ func TestReferenceGELU(t *testing.T) {
 	eachReference(t, "gelu", func(t *testing.T, d *kernels.Device, a *kernels.Arena, c reference) {
 		read := func(name string) []float32 {
 			v, _, err := c.file.ReadF32(c.Name + "." + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			return v
 		}
 		x, dy, y := read("x"), read("dy"), read("y")
@@ -36,9 +34,7 @@ func TestReferenceGELU(t *testing.T) {
 		d.GELUBackward(pdx, pdy, px, c.Params.Form == "tanh")
 		compare := func(name string, at tensor.Tensor, want []float32, absolute func(i int) float64) {
 			got, err := d.Floats(at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for i, w := range want {
 				limit := absolute(i)
 				if c.typ == tensor.BF16 { // rounded once
@@ -78,21 +74,15 @@ func eachReference(t *testing.T, op string, f func(t *testing.T, d *kernels.Devi
 		t.Fatalf("%s.json: %d cases, %v", path, len(list.Cases), err)
 	}
 	file, err := hf.OpenSafetensors(path + ".safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer file.Close()
 	for _, level := range cpu.Levels() {
 		for _, c := range list.Cases {
 			t.Run(level.String()+" "+c.Name, func(t *testing.T) {
 				d, err := kernels.Open("cpu", kernels.Options{Level: level.String(), Threads: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				a, err := d.NewArena("case", 1<<20)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				c.file = file
 				if c.typ, err = tensor.ParseDType(c.DType); err != nil {
 					t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/quant"
 	"restyle/tensor"
@@ -141,9 +142,7 @@ func TestSetRowsAlone(t *testing.T) {
 					part := y.Slice(0, n)
 					op.run(d, part, x.Slice(first, first+n), first)
 					raw := make([]byte, part.Bytes())
-					if err := d.DownloadBytes(raw, part); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, d.DownloadBytes(raw, part))
 					return raw
 				}
 				var alone []byte

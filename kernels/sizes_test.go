@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cpu"
 	"restyle/kernels/cuda"
 	"restyle/tensor"
@@ -61,15 +62,11 @@ func TestScratchOf(t *testing.T) {
 					o.Fused = All()
 				}
 				d, err := Open("cpu", o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				var left []*Arena
 				c.run(d, c.s, func(of tensor.DType, shape ...int) tensor.Tensor {
 					a, err := d.NewArena("operand", SizeOf(func(a *Arena) { a.New("x", of, shape...) }))
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					left = append(left, a)
 					return a.New("x", of, shape...)
 				})
@@ -87,9 +84,7 @@ func TestScratchOf(t *testing.T) {
 			}
 		}
 	}
-	if err := cpu.SetThreads(1); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cpu.SetThreads(1))
 }
 
 // TestScratchOfGPU is TestScratchOf for what differs on a GPU. It needs no GPU, because nothing runs.
@@ -277,9 +272,7 @@ func TestScratchOfThreads(t *testing.T) {
 	one.CuSeqlens, one.Ahead = []int32{0, 1}, 999 // eight key blocks
 	forward, backward, decode := map[int]int{}, map[int]int{}, map[int]int{}
 	for _, n := range []int{1, 2, 3} {
-		if err := cpu.SetThreads(n); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, cpu.SetThreads(n))
 		forward[n], backward[n], decode[n] = a.ForwardScratch(), a.BackwardScratch(), one.DecodeScratch()
 	}
 	if forward[3] != 3*forward[1] || backward[3] != 3*backward[1] {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/opcheck"
@@ -38,15 +39,11 @@ func TestAddSquares(t *testing.T) {
 				if !d.IsCPU() {
 					continue
 				}
-				if err := cpu.SetThreads(3); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, cpu.SetThreads(3))
 				if again := sumSquares(t, d, xs...); again != got {
 					t.Errorf("%v: %v with three threads, %v with one", typ, again, got)
 				}
-				if err := cpu.SetThreads(1); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, cpu.SetThreads(1))
 			}
 		}
 		if got := sumSquares(t, d); got != 0 {
@@ -76,9 +73,7 @@ func sumSquares(t *testing.T, d *kernels.Device, xs ...tensor.Tensor) float64 {
 		d.AddSquares(c, x)
 	}
 	r, err := d.Result(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return r.Norm * r.Norm
 }
 
@@ -105,9 +100,7 @@ func decideScaled(t *testing.T, d *kernels.Device, loss, g []float32, limit floa
 	d.AddSquares(c, y)
 	d.Decide(c, limit, 1.0/scale)
 	r, err := d.Result(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r.Scale *= scale
 	return r
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -111,9 +112,7 @@ func TestString_ParseReadsItBack(t *testing.T) {
 func TestSpecWith_KeepsWhatTextDoesNotName(t *testing.T) {
 	const text = "r=3,alpha=5,targets=q_proj,exclude=k_proj,rslora,dropout=0.1,layers=1,r:a=2,alpha:b=4,also=norm"
 	s, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range []struct{ text, was, is string }{
 		{"", "", ""},
 		{"r=4", "r=3", "r=4"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -30,9 +31,7 @@ func values(t *testing.T, m *Model) map[string][]float32 {
 	all := map[string][]float32{}
 	for _, p := range m.Params() {
 		x, err := m.dev.Floats(p.W)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		all[p.Name] = x
 	}
 	return all
@@ -149,9 +148,7 @@ func TestAdapters_AtFirstChangeNoBit(t *testing.T) {
 				zero := true
 				for _, p := range adapted.Params() {
 					x, err := dev.Floats(p.W)
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					zero = zero && (!p.Adapter || p.factorA() || slices.Max(x) == 0 && slices.Min(x) == 0)
 				}
 				b := sequence(cfg, 1, 30)
@@ -204,13 +201,9 @@ func TestAdapters_Dropout(t *testing.T) {
 			batch := Join(sequence(cfg, 1, 13), sequence(cfg, 2, 9))
 			loss := func(m *Model, key uint64) float64 {
 				l, err := m.Gradient(batch, 1, Gradients{Overwrite: true, Key: key})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				read, err := m.Read(l)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				return read.Sum
 			}
 			loss(m, 7)
@@ -273,9 +266,7 @@ func TestAdapters_DropoutOfEachTarget(t *testing.T) {
 	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Adapter: adaptersOf, AdapterDropout: 0.5,
 		Trainable: func(string) bool { return false }})
 	p, err := m.newPass(sequence(cfg, 1, 13))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p.lowRank.rate, p.lowRank.key = 0.5, 7
 	targets := 0
 	var masks [][]float32
@@ -289,9 +280,7 @@ func TestAdapters_DropoutOfEachTarget(t *testing.T) {
 			dev.Upload(x, slices.Repeat([]float32{1}, x.Len()))
 			a.inputs(p, x, func(_, _ int, x tensor.Tensor) {
 				mask, err := dev.Floats(x)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				masks = append(masks, mask)
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -52,9 +53,7 @@ func unscaledLogits(t *testing.T, dev *kernels.Device, cfg Config, factor func(l
 				t.Fatal(p.Name, err)
 			}
 			w, err := dev.Floats(p.W)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for i := range w[:len(w)/3] {
 				w[i] *= factor(layer)
 			}
@@ -62,9 +61,7 @@ func unscaledLogits(t *testing.T, dev *kernels.Device, cfg Config, factor func(l
 		}
 	}
 	b := sequence(cfg, 4, 9)
-	if err := m.Logits(b, func(_ int, logits []float32) { all = append(all, logits...) }); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, m.Logits(b, func(_ int, logits []float32) { all = append(all, logits...) }))
 	cache := newCache(t, m, 9)
 	all = append(all, extend(t, m, cache, b.IDs[:6]...)...)
 	for _, id := range b.IDs[6:] {

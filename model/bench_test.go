@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -87,22 +88,16 @@ func BenchmarkPool(b *testing.B) {
 			m := open(b, device(b, kernels.Options{Fused: kernels.All()}), cfg,
 				Options{DType: tensor.BF16, Quantization: Quantization{Layers: q, Head: q}, Context: prompt + answer})
 			p, err := m.NewPool(PoolOptions{Blocks: most * blocksOf(prompt+answer), Rows: 512, Pieces: most})
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			defer p.Close()
 			cache, err := m.NewKVCache(prompt + answer)
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			defer cache.Close()
 			ids := sequence(cfg, 1, prompt+answer).IDs
 			times := map[string][]time.Duration{}
 			timed := func(name string, f func() error) {
 				start := time.Now()
-				if err := f(); err != nil {
-					b.Fatal(err)
-				}
+				expect.OK(b, f())
 				times[name] = append(times[name], time.Since(start))
 			}
 			for b.Loop() {

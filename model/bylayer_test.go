@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -16,9 +17,7 @@ func recorded(t *testing.T, m *Model, f func()) map[string][]float32 {
 	all := map[string][]float32{}
 	add := func(name string, x tensor.Tensor) {
 		numbers, err := m.dev.Floats(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		all[name] = append(all[name], numbers...)
 	}
 	m.OnInputs = func(w, x tensor.Tensor) { add(w.Name, x) }
@@ -53,9 +52,7 @@ func TestLossByLayer(t *testing.T) {
 				wantInputs := recorded(t, whole, func() {
 					for _, b := range batches {
 						l, err := whole.Loss(b)
-						if err != nil {
-							t.Fatal(err)
-						}
+						expect.OK(t, err)
 						want = append(want, l)
 					}
 				})
@@ -73,9 +70,7 @@ func TestLossByLayer(t *testing.T) {
 						}
 						return nil
 					})
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 				})
 				if n != (cfg.Layers+1)*len(batches) || len(got) != len(want) || len(inputs) != len(wantInputs) {
 					t.Fatalf("%d steps, %d losses, %d inputs", n, len(got), len(inputs))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // llama1B returns the configuration of Llama-3.2-1B.
@@ -40,9 +42,7 @@ func TestParamCount(t *testing.T) {
 				}
 			}
 		}
-		if err := cfg.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, cfg.Validate())
 		sum, names := int64(0), map[string]bool{}
 		for _, s := range cfg.Params() {
 			n := int64(1)

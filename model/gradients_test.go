@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -17,9 +18,7 @@ func byName(t *testing.T, m *Model) map[string][]float32 {
 	for _, p := range m.Params() {
 		if p.Trainable() {
 			g, err := m.dev.Floats(p.Grad)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			all[p.Name] = g
 		}
 	}
@@ -129,9 +128,7 @@ func TestGradients_AfterEachLayer(t *testing.T) {
 						for _, p := range m.Params() {
 							if p.Layer == layer {
 								g, err := dev.Floats(p.Grad)
-								if err != nil {
-									t.Fatal(err)
-								}
+								expect.OK(t, err)
 								got[p.Name] = g
 							}
 						}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -95,9 +96,7 @@ func testLengths(t *testing.T, dev *kernels.Device, cfg Config, original, most i
 	ids := sequence(cfg, 3, most).IDs
 	pass := func(n int) (all [][]float32) {
 		add := func(_ int, l []float32) { all = append(all, slices.Clone(l)) }
-		if err := m.Logits(OneSequence(ids[:n]), add); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, m.Logits(OneSequence(ids[:n]), add))
 		return all
 	}
 	lengths := []int{1, original - 1, original, original + 1, most - 1, most}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -13,9 +14,7 @@ import (
 // logits returns the logits of a batch, one row after the other.
 func logits(t *testing.T, m *Model, b Batch) (all []float32) {
 	t.Helper()
-	if err := m.Logits(b, func(_ int, l []float32) { all = append(all, l...) }); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, m.Logits(b, func(_ int, l []float32) { all = append(all, l...) }))
 	return all
 }
 
@@ -109,9 +108,7 @@ func TestLongPromptOfExperts(t *testing.T) {
 	for i, d := range []*kernels.Device{cpu, gpu} {
 		m := open(t, d, cfg, Options{DType: tensor.F32, Context: tokens})
 		cache, err := m.NewKVCache(tokens)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer cache.Close()
 		of[i] = extend(t, m, cache, ids...)
 	}
@@ -146,9 +143,7 @@ func TestAuxiliaryLoss(t *testing.T) {
 		}
 	}
 	loss, err := m.Loss(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	m.OnRouting = nil
 	want := 0.0
 	for e := range n {
@@ -179,9 +174,7 @@ func TestAuxiliaryLoss(t *testing.T) {
 			}
 			dev.Upload(p.W, x)
 			l, err := m.Loss(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			return factor * l.Auxiliary
 		}
 		// Steps so small that they change no choice, which would make the loss jump.

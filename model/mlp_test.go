@@ -3,6 +3,7 @@ package model
 import (
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/opcheck"
 	"restyle/tensor"
@@ -17,19 +18,13 @@ func TestGELUForm(t *testing.T) {
 		dev := device(t, kernels.Options{})
 		m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 20})
 		p, err := m.newPass(sequence(cfg, 1, 20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		m.forward(p)
 		acts := p.layers[cfg.Layers-1].mlp
 		x, err := dev.Floats(acts.gateUp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		got, err := dev.Floats(acts.act)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		off := func(tanh bool) float64 {
 			want := make([]float32, len(x))
 			for i, v := range x {

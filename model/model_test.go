@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/quant"
 	"restyle/tensor"
@@ -44,9 +45,7 @@ var shapes = map[string]Config{
 func device(t testing.TB, o kernels.Options) *kernels.Device {
 	t.Helper()
 	dev, err := kernels.Open("cpu", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		if err := dev.Close(); err != nil {
 			t.Error(err)
@@ -60,9 +59,7 @@ func device(t testing.TB, o kernels.Options) *kernels.Device {
 func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 	t.Helper()
 	m, err := New(dev, cfg, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -86,9 +83,7 @@ func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 			continue
 		}
 		codes := make([]byte, p.W.Bytes())
-		if err := quant.RuleFor(p.W.DType).Quantize(codes, x, p.W.Dim(-1)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, quant.RuleFor(p.W.DType).Quantize(codes, x, p.W.Dim(-1)))
 		dev.UploadBytes(p.W, codes)
 	}
 	return m
@@ -116,9 +111,7 @@ func gradients(t testing.TB, m *Model) []float32 {
 	for _, p := range m.Params() {
 		if p.Trainable() {
 			g, err := m.dev.Floats(p.Grad)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			all = append(all, g...)
 		}
 	}
@@ -130,13 +123,9 @@ func gradient(t testing.TB, m *Model, scale float32, batches ...Batch) Loss {
 	var sum Loss
 	for i, b := range batches {
 		there, err := m.Gradient(b, scale, Gradients{Overwrite: i == 0})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		l, err := m.Read(there)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		sum.Sum += l.Sum
 		sum.Targets += l.Targets
 		sum.Tokens = append(sum.Tokens, l.Tokens...)
@@ -179,9 +168,7 @@ func TestGradient_AgainstDifferences(t *testing.T) {
 				}
 				for _, p := range m.Params() {
 					g, err := dev.Floats(p.Grad)
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					if cfg.PadID >= 0 && p.Name == "model.embed_tokens.weight" {
 						continue // the padding token's row has no gradient, although the loss depends on it
 					}
@@ -205,9 +192,7 @@ func TestGradient_AgainstDifferences(t *testing.T) {
 						}
 						dev.Upload(p.W, x)
 						l, err := m.Loss(b)
-						if err != nil {
-							t.Fatal(err)
-						}
+						expect.OK(t, err)
 						return l.Mean()
 					}
 					const h = 4e-3
@@ -438,22 +423,16 @@ func TestExtend_SameAsWhole(t *testing.T) {
 			m := open(t, device(t, kernels.Options{Fused: kernels.All()}), cfg, Options{DType: tensor.F32, MaxTokens: 40})
 			b := sequence(cfg, 9, 40)
 			want := make([][]float32, 40)
-			if err := m.Logits(b, func(i int, l []float32) { want[i] = append([]float32(nil), l...) }); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, m.Logits(b, func(i int, l []float32) { want[i] = append([]float32(nil), l...) }))
 			cache, err := m.NewKVCache(45)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer cache.Close()
 			for _, pieces := range [][]int{{40}, {1, 1, 1, 7, 30}, {39, 1}, {5, 35}} {
 				cache.Trim(0)
 				for _, n := range pieces {
 					at := cache.Len()
 					got, err := m.Extend(cache, b.IDs[at:at+n])
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					if e := distance(got, want[at+n-1]); e > 3e-6 {
 						t.Errorf("pieces %v: after %d tokens the logits are off by %.2g", pieces, at+n, e)
 					}
@@ -464,9 +443,7 @@ func TestExtend_SameAsWhole(t *testing.T) {
 				}
 				cache.Trim(30)
 				got, err := m.Extend(cache, b.IDs[30:36])
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				if e := distance(got, want[35]); e > 3e-6 {
 					t.Errorf("after a trim the logits are off by %.2g", e)
 				}
@@ -611,9 +588,7 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 						t.Fatal(err)
 					}
 					cache, err := m.NewKVCache(30)
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					defer cache.Close()
 					for _, n := range []int{20, 1, 9} {
 						if _, err := m.Extend(cache, sequence(cfg, 8, n).IDs); err != nil {
@@ -666,9 +641,7 @@ func TestMemoryOfInference(t *testing.T) {
 			size := MemoryOf(dev, dev.Fused(), cfg, opts)
 			m := open(t, dev, cfg, opts)
 			cache, err := m.NewKVCache(60)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer cache.Close()
 			for _, n := range []int{50, 1, 9} {
 				if _, err := m.Extend(cache, sequence(cfg, 8, n).IDs); err != nil {
@@ -694,9 +667,7 @@ func TestNormEps_Counts(t *testing.T) {
 			m := open(t, device(t, kernels.Options{}), cfg, Options{DType: tensor.F32, MaxTokens: 20})
 			m.Init(7, 0.02)
 			l, err := m.Loss(sequence(cfg, 1, 20))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			losses[l.Sum] = true
 		}
 		if len(losses) != 2 {
@@ -742,9 +713,7 @@ func TestInit(t *testing.T) {
 			begins := map[[4]float32]string{}
 			for _, p := range m.Params() {
 				x, err := dev.Floats(p.W)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				all = append(all, x...)
 				mean, squares := 0.0, 0.0
 				for _, x := range x {
@@ -799,9 +768,7 @@ func TestPadding_GetsNoGradient(t *testing.T) {
 			continue
 		}
 		g, err := dev.Floats(p.Grad)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for id := range cfg.Vocab {
 			row := g[id*cfg.Dim:][:cfg.Dim]
 			read := id == 1 || id == 2 // the last token predicts nothing

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -25,9 +26,7 @@ func TestStaged_OffsetsOfSequences(t *testing.T) {
 		b := sequence(cfg, 1, int(n))
 		b.CuSeqlens = test.starts
 		p, err := m.newPass(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		s := m.layers[0].attention.specOf(p)
 		if !slices.Equal(s.CuSeqlens, test.want) || !slices.Equal(s.Offsets.I32(), test.want) {
 			t.Errorf("%v: %v, on the device %v, not %v", test.starts, s.CuSeqlens, s.Offsets.I32(), test.want)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -113,9 +114,7 @@ func answers(t *testing.T, m *Model, opts Options) [][]float32 {
 			whole = append(whole, logits...)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cache := newCache(t, m, opts.Context)
 	one := extend(t, m, cache, ids[:prompt]...)
 	for _, id := range ids[prompt:] {

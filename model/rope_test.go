@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -56,9 +57,7 @@ func TestRoPETable(t *testing.T) {
 	m := open(t, dev, cfg, Options{DType: tensor.F32})
 	freq := cfg.InvFreq(1)
 	for _, n := range []int{64, 65, 130, 131, 900, 1000} {
-		if err := m.ropeFor(n, n); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, m.ropeFor(n, n))
 		if got := m.rope.cos.Dim(0); got < n {
 			t.Fatalf("angles of %d positions, want %d", got, n)
 		}
@@ -134,9 +133,7 @@ func TestRoPEByLength(t *testing.T) {
 				}
 				b.CuSeqlens = append(b.CuSeqlens, int32(len(b.IDs)))
 			}
-			if err := m.Logits(b, func(_ int, l []float32) { all = append(all, l...) }); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, m.Logits(b, func(_ int, l []float32) { all = append(all, l...) }))
 			return all
 		}
 		dev := device(t, kernels.Options{})
@@ -152,9 +149,7 @@ func TestRoPEByLength(t *testing.T) {
 			t.Errorf("%s: short sequences of a batch are taken for a long one", s.Kind)
 		}
 		c, err := m.NewKVCache(36)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		first, err := m.Extend(c, []int32{0, 7, 14})
 		if err != nil || !near(first, short[2*cfg.Vocab:3*cfg.Vocab]) {
 			t.Errorf("%s: %v, %v", s.Kind, first, err)

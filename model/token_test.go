@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
@@ -40,9 +41,7 @@ var stepShapes = map[string]Config{
 func newCache(t *testing.T, m *Model, capacity int) *KVCache {
 	t.Helper()
 	c, err := m.NewKVCache(capacity)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -55,9 +54,7 @@ func newCache(t *testing.T, m *Model, capacity int) *KVCache {
 func extend(t *testing.T, m *Model, c *KVCache, ids ...int32) []float32 {
 	t.Helper()
 	logits, err := m.Extend(c, ids)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return slices.Clone(logits)
 }
 
@@ -222,9 +219,7 @@ func TestGreedyBroken(t *testing.T) {
 		m := open(t, emulated(t, kernels.Options{Fused: kernels.All()}), stepShapes["llama"], Options{DType: tensor.BF16})
 		head := m.embed.w // the weights are tied
 		right := make([]float32, head.Len())
-		if err := m.dev.Download(right, head); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, m.dev.Download(right, head))
 		broken := slices.Clone(right) // the last token's logit is NaN
 		for i := range m.cfg.Dim {
 			broken[len(broken)-1-i] = nan
@@ -233,14 +228,10 @@ func TestGreedyBroken(t *testing.T) {
 		greedy := func(ids ...int32) int32 {
 			t.Helper()
 			logits, err := m.Extend(other, ids)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			want := slices.Clone(logits)
 			id, logits, err := m.Greedy(cache, ids)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if last := want[len(want)-1]; last == last {
 				if best := slices.Index(want, slices.Max(want)); int(id) != best {
 					t.Errorf("%v, %v: %d is chosen, not %d", prompt, ids, id, best)

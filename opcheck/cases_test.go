@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
@@ -51,15 +52,11 @@ func TestCases_HaveEveryKernel(t *testing.T) {
 		listed = append(append(listed, c.Kernels[0]...), c.Kernels[1]...)
 	}
 	files, err := filepath.Glob("../kernels/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	counted := 0
 	for _, f := range files {
 		text, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, m := range regexp.MustCompile(`\.(?:ran|products)\("(\w+)"`).FindAllSubmatch(text, -1) {
 			if counted++; !slices.Contains(listed, string(m[1])) {
 				t.Errorf("%s: no case has the kernel %s", f, m[1])
@@ -74,9 +71,7 @@ func TestCases_HaveEveryKernel(t *testing.T) {
 func open(t *testing.T) *kernels.Device {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -249,9 +244,7 @@ func TestKnownGradients(t *testing.T) {
 			continue
 		}
 		r, err := c.Place(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		all, s := c.Gradients(r.At)["qkv"], c.differences(r.At, "qkv")
 		var known []float64
 		for _, i := range s.at {
@@ -260,9 +253,7 @@ func TestKnownGradients(t *testing.T) {
 		if e := Distance(known, s.values); !(e <= 1e-6) {
 			t.Errorf("%s: off by %g", c.ID(), e)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.Close())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/kernels/cuda"
@@ -79,11 +80,9 @@ func aFew(t *testing.T, o kernels.Options) (few []*Case) {
 			continue
 		}
 		var b kernels.Builds
-		if err := b.Rehearse(cuda.Properties{SMs: 4, Major: 9}, o, func(d *kernels.Device) error {
+		expect.OK(t, b.Rehearse(cuda.Properties{SMs: 4, Major: 9}, o, func(d *kernels.Device) error {
 			return Rehearse(d, []*Case{c})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		before := len(seen)
 		for line := range strings.Lines(b.String()) {
 			seen[strings.Fields(line)[0]] = true
@@ -126,15 +125,11 @@ func TestRehearse(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
 	d, err := kernels.Open("cuda", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	list, done := All(), 0
-	if err := d.Precompile(t.Context(), func(idle *kernels.Device) error { return Rehearse(idle, list) },
-		func(n, of int) { done = n }); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.Precompile(t.Context(), func(idle *kernels.Device) error { return Rehearse(idle, list) },
+		func(n, of int) { done = n }))
 	before, _ := filepath.Glob(filepath.Join(cache, "*"))
 	for _, c := range list {
 		c.formula = formula{Values{}, map[string]sample{}} // there is nothing to compare
@@ -155,9 +150,7 @@ func checkOn(t *testing.T, device string, o kernels.Options, list []*Case) {
 	d, err := kernels.Open(device, o)
 	cudatest.Opened(t, d, err)
 	rehearsal := func(idle *kernels.Device) error { return Rehearse(idle, list) }
-	if err := d.Precompile(t.Context(), rehearsal, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.Precompile(t.Context(), rehearsal, nil))
 	for _, c := range list {
 		for _, fused := range c.Forms() {
 			name := c.Type.String() + " " + c.Name
@@ -171,9 +164,7 @@ func checkOn(t *testing.T, device string, o kernels.Options, list []*Case) {
 
 func checkCase(t *testing.T, d *kernels.Device, c *Case, fused bool) {
 	r, err := c.Check(d, fused)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !r.Forward.Ran || c.Backward != nil && !r.Backward.Ran {
 		t.Error("a pass did not run")
 	}

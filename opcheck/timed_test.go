@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -61,9 +62,7 @@ func TestTimed_WrongResultIsSeen(t *testing.T) {
 	d := open(t)
 	for _, x := range small() {
 		r, err := x.Place(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer r.Close()
 		for _, x := range r.sets { // a backward pass needs what the forward pass computed
 			if lse := x["lse"]; r.t.Pass == "backward" && lse.Ok() && lse.F32()[0] == 0 {
@@ -110,16 +109,12 @@ func TestTimed_StandardFormsTakeMore(t *testing.T) {
 	d := open(t)
 	x := timedGated("small", tensor.F32, 64, 64, 4096, false)
 	r, err := x.Place(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer r.Close()
 	var bytes []int
 	for _, f := range x.Forms {
 		n, err := r.Memory(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		bytes = append(bytes, n)
 	}
 	// Gates and ups are in memory either way, and silu(gate) only in the standard form.
@@ -147,18 +142,12 @@ func TestTimed_FormsStoreTheirOwn(t *testing.T) {
 	d := open(t)
 	x := timedActivation(3, 16, 24, kernels.SiLU)
 	r, err := x.Place(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer r.Close()
 	for _, i := range []int{1, 0} { // fused, standard
-		if err := r.Work(x.Forms[i])(1); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.Work(x.Forms[i])(1))
 		pre, err := r.first(r.sets[1-i]["pre"], 3*24)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		stored := slices.ContainsFunc(pre, func(v float64) bool { return v != 0 })
 		if standard := i == 0; stored != standard {
 			t.Errorf("%s: the product alone is stored: %v", x.Forms[i].Name, stored)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/model"
@@ -20,9 +21,7 @@ import (
 func place(t *testing.T, dtype tensor.DType, shapes ...[]int) (*kernels.Device, []model.Param) {
 	t.Helper()
 	dev, err := kernels.Open("cpu", kernels.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return dev, placeOn(t, dev, dtype, shapes...)
 }
 
@@ -38,9 +37,7 @@ func placeOn(t *testing.T, dev *kernels.Device, dtype tensor.DType, shapes ...[]
 		}
 	}
 	arena, err := dev.NewArena("test", kernels.SizeOf(cut))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { arena.Close() })
 	cut(arena)
 	return params
@@ -58,9 +55,7 @@ func normal(seed uint64, n int, scale float64) []float32 {
 func floats(t *testing.T, dev *kernels.Device, x tensor.Tensor) []float32 {
 	t.Helper()
 	v, err := dev.Floats(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return v
 }
 
@@ -108,9 +103,7 @@ func TestState_Tensors(t *testing.T) {
 		config := Default
 		c.edit(&config)
 		o, err := New(dev, params, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		got, seen, size := map[string][]string{}, map[string]bool{}, o.squares.Bytes()
 		for _, x := range o.State() {
 			param, what, _ := strings.Cut(x.Name, ".")
@@ -142,9 +135,7 @@ func TestState_Tensors(t *testing.T) {
 		if counted != o.arena.Size() {
 			t.Errorf("of parameters without memory it is %d, not %d", counted, o.arena.Size())
 		}
-		if err := o.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, o.Close())
 	}
 }
 
@@ -176,9 +167,7 @@ func TestResume(t *testing.T) {
 				return all
 			}
 			o, err := New(dev, params, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			run(o, 5)
 			half := snapshot(o)
 			run(o, 10)
@@ -199,9 +188,7 @@ func TestResume(t *testing.T) {
 				dev.UploadBytes(x, half[i])
 			}
 			o.SetSteps(5)
-			if err := cpu.SetThreads(3); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, cpu.SetThreads(3))
 			run(o, 10)
 			if !slices.EqualFunc(snapshot(o), whole, bytes.Equal) {
 				t.Errorf("%v, %+v: a run that was resumed ends with other bits", dtype, cfg)
@@ -221,9 +208,7 @@ func TestStochasticRounding(t *testing.T) {
 			cfg.Bits, cfg.Master, cfg.Decay, cfg.Seed = bits, Stochastic, 0, seed
 			dev, params := place(t, tensor.BF16, []int{n, 1}, []int{n, 1})
 			o, err := New(dev, params, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer o.Close()
 			for range 2 {
 				for _, p := range params {
@@ -278,9 +263,7 @@ func TestMaster_BeginsAsWeights(t *testing.T) {
 	cfg := Default
 	cfg.Master = FP32
 	o, err := New(dev, params, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer o.Close()
 	for i, p := range params {
 		if !slices.Equal(floats(t, dev, o.state[i].Master), floats(t, dev, p.W)) {
@@ -305,9 +288,7 @@ func TestLostUpdates(t *testing.T) {
 		}
 		dev.Upload(p.W, half)
 		o, err := New(dev, params, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer o.Close()
 		rate := Cosine(lr, 0, steps)
 		for step := range steps {
@@ -387,9 +368,7 @@ func TestNoExplosion(t *testing.T) {
 		largest := func(cfg Config) (worst float64) {
 			dev, params := place(t, tensor.F32, []int{4096, 1})
 			o, err := New(dev, params, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer o.Close()
 			rng := rand.New(rand.NewPCG(5, 6))
 			before := make([]float32, 4096)
@@ -429,9 +408,7 @@ func TestEightBits(t *testing.T) {
 		cfg := Default
 		cfg.Bits = bits
 		o, err := New(dev, params, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer o.Close()
 		scale := normal(9, n, 1)
 		for step := range steps {
@@ -462,9 +439,7 @@ func TestUpdate(t *testing.T) {
 	run := func(step func(o *AdamW) error) (all [][]byte) {
 		dev, params := place(t, tensor.BF16, []int{67, 64}, []int{20})
 		o, err := New(dev, params, Default)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer o.Close()
 		for n := range 3 {
 			for i, p := range params {
@@ -512,9 +487,7 @@ func TestState_OfAdaptersHas32Bits(t *testing.T) {
 	dev, params := place(t, tensor.F32, []int{64, 64}, []int{64, 64})
 	params[0].Adapter = true
 	o, err := New(dev, params, Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer o.Close()
 	for _, x := range o.State() {
 		quantized := x.DType == tensor.U8 || strings.HasSuffix(x.Name, "absmax")

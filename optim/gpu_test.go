@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
@@ -33,9 +34,7 @@ func TestGPU_ContinuesFromCPU(t *testing.T) {
 				dev.Upload(params[i].W, normal(uint64(i), params[i].W.Len(), 0.02))
 			}
 			o, err := New(dev, params, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			return params, o
 		}
 		cpu, _ := place(t, tensor.BF16)
@@ -81,9 +80,7 @@ func TestGPU_ContinuesFromCPU(t *testing.T) {
 			for i, x := range onCPU.State() {
 				y := onGPU.State()[i]
 				raw := make([]byte, y.Bytes())
-				if err := gpu.DownloadBytes(raw, y); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, gpu.DownloadBytes(raw, y))
 				coded := strings.HasSuffix(x.Name, "_absmax") || x.DType == tensor.U8 && !strings.HasSuffix(x.Name, ".residual")
 				if coded && !bytes.Equal(raw, x.Raw()) {
 					t.Errorf("%s: %s has other bits on the GPU", master, x.Name)

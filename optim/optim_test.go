@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -16,13 +17,9 @@ import (
 // is frozen.
 func TestAdamW(t *testing.T) {
 	dev, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	arena, err := dev.NewArena("test", 1<<16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer arena.Close()
 	const n = 37
 	params := []model.Param{
@@ -43,9 +40,7 @@ func TestAdamW(t *testing.T) {
 	}
 	cfg := Default
 	o, err := New(dev, params, cfg) // too small for 8 bits
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer o.Close()
 	for step := 1; step <= 3; step++ {
 		lr, scale := 1e-2/float64(step), 0.5/float64(step) // a constant scale cancels out in AdamW
@@ -66,9 +61,7 @@ func TestAdamW(t *testing.T) {
 			dev.Upload(params[p].Grad, x)
 		}
 		norm, err := Norm(dev, params)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var want float64
 		for p := range 2 {
 			for i := range n {
@@ -85,9 +78,7 @@ func TestAdamW(t *testing.T) {
 	}
 	for p := range 2 {
 		got, err := dev.Floats(params[p].W)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for i := range got {
 			// Three float32 updates of about 1e-2 to weights of about 1.
 			if !(math.Abs(float64(got[i])-w[p][i]) <= 3e-7) {
@@ -148,20 +139,14 @@ func TestStepNotTaken(t *testing.T) {
 			for i := range ends {
 				dev, params := place(t, dtype, []int{67, 64}, []int{20})
 				arena, err := dev.NewArena("loss", 256)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				loss := arena.New("loss", tensor.F32, 2)
 				o, err := New(dev, params, Default)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				once := func() kernels.StepResult {
 					o.AddLoss(loss)
 					r, err := o.Step(1e-2, 0.1)
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					return r
 				}
 				fill := func() {
@@ -187,9 +172,7 @@ func TestStepNotTaken(t *testing.T) {
 				for _, x := range append(o.State(), params[0].W, params[1].W) {
 					ends[i] = append(ends[i], x.Raw()...)
 				}
-				if err := errors.Join(o.Close(), arena.Close()); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, errors.Join(o.Close(), arena.Close()))
 			}
 			if !bytes.Equal(ends[0], ends[1]) {
 				t.Errorf("%s, %v: it left something", what, dtype)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -17,13 +18,9 @@ func TestScaledStep(t *testing.T) {
 	for _, limit := range []float64{0, 0.5, 1e3} {
 		steps := func(scaled bool) (bits []byte, norms []float64) {
 			dev, err := kernels.Open("cpu", kernels.Options{Threads: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			arena, err := dev.NewArena("parameters", 1<<14)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			p := model.Param{Name: "w", W: arena.New("w", tensor.F16, n), Grad: arena.New("g", tensor.F32, n), Decay: true}
 			values := func(f func(i int) float64) []float32 {
 				x := make([]float32, n)
@@ -34,9 +31,7 @@ func TestScaledStep(t *testing.T) {
 			}
 			dev.Upload(p.W, values(func(i int) float64 { return math.Sin(float64(i)) }))
 			o, err := New(dev, []model.Param{p}, Default)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if !scaled {
 				o.Scaler = nil
 			}
@@ -63,15 +58,9 @@ func TestScaledStep(t *testing.T) {
 			for _, x := range o.State() {
 				bits = append(bits, x.Raw()...)
 			}
-			if err := o.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := arena.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := dev.Close(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, o.Close())
+			expect.OK(t, arena.Close())
+			expect.OK(t, dev.Close())
 			return bits, norms
 		}
 		want, norms := steps(false)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestSchedules compares the rates of a run of ten steps with values computed by hand; those of linear and cosine are
@@ -45,9 +47,7 @@ func TestParseSchedule(t *testing.T) {
 		for total := range 12 {
 			for warmup := range total + 1 {
 				s, err := ParseSchedule(name, 2, warmup, total)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				for step := total + 3; step >= 0; step-- {
 					if r := s(step); !(r >= 0 && r <= 2) || r != s(step) {
 						t.Errorf("%s, %d of %d steps warm-up: step %d has %v", name, warmup, total, step, r)

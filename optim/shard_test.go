@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 )
@@ -29,9 +30,7 @@ func TestShard_StepsAsOne(t *testing.T) {
 					for rank := range size {
 						config.Shard = Shard{Rank: rank, Size: size, Sums: []Sums{NoSums, LayerSums, AllSums}[i]}
 						o, err := New(dev, params, config)
-						if err != nil {
-							t.Fatal(err)
-						}
+						expect.OK(t, err)
 						defer o.Close()
 						if need := SizeOf(params, config); o.arena.Size() != need {
 							t.Errorf("rank %d takes %d bytes: must be %d on every rank", rank, o.arena.Size(), need)

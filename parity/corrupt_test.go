@@ -28,9 +28,7 @@ func compareFolder(t testing.TB, dir string) (*Report, *folder) {
 func compareFolderIn(t testing.TB, ctx context.Context, dir string) (*Report, *folder) {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	f, err := openFolder(dir, dir)
 	if err != nil || f == nil {
@@ -45,9 +43,7 @@ func compareFolderIn(t testing.TB, ctx context.Context, dir string) (*Report, *f
 func copied(t testing.TB, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), filepath.Base(dir))
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(to, os.DirFS(dir)))
 	return to
 }
 
@@ -72,23 +68,17 @@ type rawTensor struct {
 func readRaw(t testing.TB, path string) map[string]*rawTensor {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	n := binary.LittleEndian.Uint64(data)
 	header := map[string]json.RawMessage{}
-	if err := json.Unmarshal(data[8:8+n], &header); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(data[8:8+n], &header))
 	tensors := map[string]*rawTensor{}
 	for name, entry := range header {
 		if name == "__metadata__" {
 			continue
 		}
 		x := &rawTensor{}
-		if err := json.Unmarshal(entry, x); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(entry, x))
 		x.data = slices.Clone(data[8+n:][x.Offsets[0]:x.Offsets[1]])
 		tensors[name] = x
 	}
@@ -104,13 +94,9 @@ func writeRaw(t testing.TB, path string, tensors map[string]*rawTensor) {
 		data = append(data, x.data...)
 	}
 	header, err := json.Marshal(tensors)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	file := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
-	if err := os.WriteFile(path, append(append(file, header...), data...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, append(append(file, header...), data...), 0o644))
 }
 
 func (x rawTensor) clone() *rawTensor { return &x }
@@ -152,13 +138,9 @@ func changed(v any) any {
 func changeJSON(t testing.TB, file, path string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var root any
-	if err := unmarshal(data, &root); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, unmarshal(data, &root))
 	var walk func(at string, v any) any
 	walk = func(at string, v any) any {
 		if at == path {
@@ -179,12 +161,8 @@ func changeJSON(t testing.TB, file, path string) {
 		return v
 	}
 	data, err = json.Marshal(walk("", root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, os.WriteFile(file, data, 0o644))
 }
 
 var layer = regexp.MustCompile(`layers\.\d+\.`)
@@ -259,9 +237,7 @@ func TestIncomplete(t *testing.T) {
 	}
 	write := func(file, text string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
 		}
 	}
 	cut := func(file string) func(t *testing.T, dir string) {
@@ -270,9 +246,7 @@ func TestIncomplete(t *testing.T) {
 			if err == nil {
 				err = os.Truncate(filepath.Join(dir, file), info.Size()-7)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 		}
 	}
 	replaced := func(file, old, new string) func(t *testing.T, dir string) {
@@ -304,9 +278,7 @@ func TestIncomplete(t *testing.T) {
 		{"no micro-batch", "llama", without("accumulation.safetensors", "micro.2.input_ids"),
 			"passed over accumulation.safetensors micro.2.labels"},
 		{"no training", "llama", func(t *testing.T, dir string) {
-			if err := os.Remove(filepath.Join(dir, "training.safetensors")); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Remove(filepath.Join(dir, "training.safetensors")))
 		}, "training.safetensors: no such file"},
 		{"a state too many", "llama", tensorsOf("golden.safetensors", func(tensors map[string]*rawTensor) {
 			tensors["hidden.block.2"] = tensors["hidden.block.1"].clone()
@@ -364,16 +336,10 @@ func TestIncomplete(t *testing.T) {
 // TestUnknownFolder checks a directory that is of no kind.
 func TestUnknownFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "golden", "strange")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "results.json"), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.MkdirAll(dir, 0o755))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "results.json"), []byte("{}"), 0o644))
 	r, err := Run(context.Background(), []string{filepath.Dir(dir)}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if r.OK || len(r.Rows) != 1 || r.Rows[0].Folder != "golden/strange" ||
 		!strings.Contains(r.Rows[0].Note, "unknown kind: its files are results.json") {
 		t.Errorf("%+v", r.Rows)
@@ -387,9 +353,7 @@ func FuzzFigures(f *testing.F) {
 	for i, k := range kinds {
 		dirs = append(dirs, copied(f, filepath.Join("testdata", k.dir)))
 		data, err := os.ReadFile(filepath.Join("testdata", k.dir, k.file))
-		if err != nil {
-			f.Fatal(err)
-		}
+		expect.OK(f, err)
 		f.Add(data[:min(len(data), 8192)], uint8(i))
 	}
 	f.Add([]byte(`{"generator":{"scale":1},"inputs":{"rows":[[1]],"labels":[[1]],"logit_positions":[[0]],`+
@@ -399,9 +363,7 @@ func FuzzFigures(f *testing.F) {
 	stop()
 	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
 		at := int(kind) % len(kinds)
-		if err := os.WriteFile(filepath.Join(dirs[at], kinds[at].file), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dirs[at], kinds[at].file), data, 0o644))
 		r, _ := compareFolderIn(t, stopped, dirs[at])
 		if len(r.Rows) == 0 {
 			t.Error("nothing was compared and nothing failed")

@@ -107,9 +107,7 @@ func checkTraps(t *testing.T, folders ...string) {
 func (tr trap) check(t *testing.T, folder string) {
 	r, err := Run(context.Background(), []string{folder}, Options{Fused: []kernels.Fused{kernels.All()},
 		mistake: tr.mistake})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if r.OK {
 		t.Fatal("it does not show")
 	}
@@ -133,9 +131,7 @@ func configOf(t *testing.T, folder string) (c model.Config) {
 	t.Helper()
 	_, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{},
 		mistake: mistake{config: func(have *model.Config) { c = *have }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return c
 }
 
@@ -266,9 +262,7 @@ func TestReferenceFullMistakes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{kernels.All()},
 				mistake: c.mistake})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for row, want := range c.block0 {
 				at := fmt.Sprintf("golden.json forward.rows.%d.hidden.block.0.values", row)
 				i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.At == at && strings.HasPrefix(x.Run, "bf16") })

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/opcheck"
 )
 
@@ -30,9 +31,7 @@ func recordedGELU(t *testing.T) string {
 	put("dy", 1, 3)
 	put("y", y0, y1)
 	put("dx", slope0, 3*slope1)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(dir, 0o755))
 	writeRaw(t, filepath.Join(dir, "gelu.safetensors"), list)
 	write(t, dir, "gelu.json", `{"op": "gelu", "cases": [{"name": "one", "dtype": "F32", "params": {"form": "erf"},
 		"inputs": {"x": [1, 2], "dy": [1, 2]}, "outputs": {"y": [1, 2], "dx": [1, 2]}, "torch_error": {"y": 1e-8}}]}`)
@@ -41,9 +40,7 @@ func recordedGELU(t *testing.T) string {
 
 func write(t *testing.T, dir, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644))
 }
 
 // TestOps checks a recording of operations: as it is, and with each thing wrong that may be.
@@ -71,9 +68,7 @@ func TestOps(t *testing.T) {
 		"case one: GELUBackward: dx is": func(t *testing.T, dir string) {
 			edit(func(list map[string]*rawTensor) { list["one.dx"] = list["one.dx"].half() })(t, dir)
 			text, err := os.ReadFile(filepath.Join(dir, "gelu.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			write(t, dir, "gelu.json", strings.Replace(string(text), `"dx": [1, 2]}`, `"dx": [1, 1]}`, 1))
 		},
 		"unknown kind": func(t *testing.T, dir string) { write(t, dir, "softmax.json", `{"op": "softmax"}`) },
@@ -97,9 +92,7 @@ func (x rawTensor) half() *rawTensor {
 func TestOpsUnsupported(t *testing.T) {
 	dir := recordedGELU(t)
 	for old, name := range map[string]string{"gelu.json": "none.json", "gelu.safetensors": "none.safetensors"} {
-		if err := os.Rename(filepath.Join(dir, old), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Rename(filepath.Join(dir, old), filepath.Join(dir, name)))
 	}
 	write(t, dir, "none.json", `{"op": "none", "cases": []}`)
 	r, f := compareFolder(t, dir)

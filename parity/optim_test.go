@@ -31,20 +31,14 @@ func TestOwnRecordings_Optim(t *testing.T) {
 func rewrite(t *testing.T, path string, metadata func(map[string]string), edit func(name string, data []byte) []byte) {
 	t.Helper()
 	st, err := hf.OpenSafetensors(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var list []hf.TensorData
 	for _, name := range st.Names() {
 		info, _ := st.Tensor(name)
 		dtype, err := tensor.ParseDType(info.DType)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		data := make([]byte, info.Bytes)
-		if err := st.ReadAt(name, data, 0); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, st.ReadAt(name, data, 0))
 		if data = edit(name, data); data != nil {
 			write := func(w io.Writer) error {
 				_, err := w.Write(data)
@@ -57,9 +51,7 @@ func rewrite(t *testing.T, path string, metadata func(map[string]string), edit f
 		metadata(st.Metadata)
 	}
 	st.Close()
-	if err := hf.WriteSafetensors(path, st.Metadata, list); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, hf.WriteSafetensors(path, st.Metadata, list))
 }
 
 // change changes the first number by more than any limit.
@@ -119,22 +111,14 @@ func TestOptimMistakes(t *testing.T) {
 	} {
 		_, f := compareFolder(t, ownOptim) // a directory with a device
 		d, err := kernels.Open("cpu", kernels.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		f = &folder{dir: dir, o: f.o, d: d, report: &Report{}}
 		x, err := f.tensors("bnb_adamw8bit.safetensors")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		o, err := newOptimFile(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		edit(&o.config)
-		if err := o.run("n4096/fp32/0.001/0.01", o.compareState); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, o.run("n4096/fp32/0.001/0.01", o.compareState))
 		if f.report.Failed == 0 {
 			t.Errorf("%s does not show", name)
 		}
@@ -185,33 +169,23 @@ func TestOptimIncomplete(t *testing.T) {
 // TestReferenceNoExplosion checks the gradients with which bitsandbytes makes updates of 300 to 2.6 million lr.
 func TestReferenceNoExplosion(t *testing.T) {
 	st, err := hf.OpenSafetensors(filepath.Join(expect.Reference(t, "golden", "optim"), "bnb_adamw8bit.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer st.Close()
 	grads, _, err := st.ReadF32("n8977.grads")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const n, lr = 8977, 1e-3
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, bnb := range []bool{false, true} {
 		a, err := d.NewArena("test", 8*n+1024)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		p := model.Param{Name: "p", W: a.New("w", tensor.F32, n, 1), Grad: a.New("g", tensor.F32, n, 1)}
 		c := optim.Default
 		if bnb {
 			c.BNB, c.Master = true, optim.NoMaster
 		}
 		o, err := optim.New(d, []model.Param{p}, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		worst := map[int]float64{}
 		before := make([]float32, n)
 		for at := 0; at < len(grads); at += n {
@@ -220,9 +194,7 @@ func TestReferenceNoExplosion(t *testing.T) {
 				t.Fatal(err)
 			}
 			after, err := d.Floats(p.W)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for i, w := range after {
 				b := i / kernels.QuantBlockSize
 				worst[b] = max(worst[b], math.Abs(float64(w)-float64(before[i]))/lr)

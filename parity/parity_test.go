@@ -19,9 +19,7 @@ import (
 func must(t *testing.T, o Options, paths ...string) *Report {
 	t.Helper()
 	r, err := Run(context.Background(), paths, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, row := range r.Rows {
 		if !row.OK {
 			t.Errorf("%s, %s: %s of %s is %.3g, limit %.3g %s", row.Folder, row.Run, row.Figure, row.At, float64(row.Error),
@@ -77,9 +75,7 @@ func needMemory(t *testing.T, gib int) {
 func TestReference(t *testing.T) {
 	root := expect.Reference(t, "golden")
 	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var paths []string
 	for _, e := range entries {
 		if e.IsDir() && e.Name() != "full" {
@@ -202,9 +198,7 @@ func TestRun_SameBitsWithAnyThreads(t *testing.T) {
 func TestRun_RefusesPaths(t *testing.T) {
 	empty := t.TempDir()
 	file := filepath.Join(empty, "note.md")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, nil, 0o644))
 	for _, c := range []struct {
 		path, only, device, want string
 	}{

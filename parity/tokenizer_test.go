@@ -18,20 +18,14 @@ import (
 // writeLines writes rows as a JSONL file.
 func writeLines(t *testing.T, path string, rows ...map[string]any) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	var lines []string
 	for _, row := range rows {
 		line, err := json.Marshal(row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		lines = append(lines, string(line)+"\n")
 	}
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644))
 }
 
 // smallTokenizer trains a tokenizer with the special tokens of ChatML.
@@ -40,13 +34,9 @@ func smallTokenizer(t *testing.T) (*tokenizer.Tokenizer, []byte) {
 	data, err := tokenizer.Train(slices.Values([]string{"a small text, small enough to be a small test; a test of a " +
 		"text"}),
 		tokenizer.TrainOptions{VocabSize: 280, Special: []string{"<|im_start|>", "<|im_end|>"}, BOS: "<|im_start|>"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tok, err := tokenizer.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return tok, data
 }
 
@@ -88,9 +78,7 @@ func plain(t *testing.T, v any) (out any) {
 	if err == nil {
 		err = unmarshal(data, &out)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return out
 }
 
@@ -98,9 +86,7 @@ func plain(t *testing.T, v any) (out any) {
 func TestVectors_EveryFieldCounts(t *testing.T) {
 	tok, data := smallTokenizer(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), data, 0o644))
 	const text = "a small test<|im_end|>"
 	ids := tok.Encode(text, tokenizer.EncodeOptions{Special: tokenizer.Everywhere}).IDs
 	var tokens []string
@@ -130,9 +116,7 @@ func TestTexts_AreNamed(t *testing.T) {
 	model := copied(t, "testdata/qwen2")
 	writeLines(t, filepath.Join(model, "corpus.txt"), map[string]any{})
 	r, err := Run(t.Context(), []string{dir, model}, Options{Fused: []kernels.Fused{kernels.All()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if len(r.Texts) != 8 || len(r.Folders) != 1 || !slices.Equal(failed(r),
 		[]string{"unknown file corpus.txt a directory of kind model has no such file"}) {
 		t.Errorf("texts %q, compared %q, failed %q", r.Texts, r.Folders, failed(r))

@@ -16,6 +16,7 @@ import (
 	"restyle/dataset"
 	"restyle/grade"
 	"restyle/infer"
+	"restyle/internal/expect"
 	"restyle/internal/sandbox"
 	"restyle/teacher"
 	"restyle/voice"
@@ -67,16 +68,12 @@ func noSandbox(t *testing.T) bool {
 func reportOf(t *testing.T, python string) *Report {
 	t.Helper()
 	style, err := voice.Builtin(voice.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r := &Report{
 		Questions: 5, Of: 5, ToneThreshold: style.MinScore, Style: style.Name, MaxTokens: 20, Rows: recorded(),
 		Models: []ModelReport{{Label: Base, Name: "b", DType: "BF16"}, {Label: Tuned, Name: "t", DType: "BF16"}},
 	}
-	if err := (&Options{Python: python, Unprotected: noSandbox(t), Style: style}).grade(t.Context(), r.Rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, (&Options{Python: python, Unprotected: noSandbox(t), Style: style}).grade(t.Context(), r.Rows))
 	r.count()
 	return r
 }
@@ -93,9 +90,7 @@ func TestBrokenQuestions(t *testing.T) {
 	}
 	rows := recorded()[:3]
 	rows[1].Check = "assert printed == 'four'"
-	if err := o.grade(t.Context(), rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, o.grade(t.Context(), rows))
 	for i, row := range rows {
 		for label, a := range row.Answers {
 			if broken := i == 1; broken != (a.Right == nil) || broken != (a.Broken == "check: AssertionError") || broken &&
@@ -243,16 +238,12 @@ func TestTable(t *testing.T) {
 	}
 	r := reportOf(t, "python3")
 	var table bytes.Buffer
-	if err := r.Write(&table); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.Write(&table))
 	if diff := cmp.Diff(wantTable, "\n"+table.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	var md bytes.Buffer
-	if err := r.WriteMarkdown(&md); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.WriteMarkdown(&md))
 	for _, want := range []string{
 		"### Query: *\"Print the sum of the list: [1, 2]\"*\n\n**Base model, b:**\n> print(sum([1, 2]))\n\n*(right, tone " +
 			"0)*\n\n**Tuned model, t:**\n> Oh joy, a sum.",
@@ -264,15 +255,11 @@ func TestTable(t *testing.T) {
 		}
 	}
 	var lines bytes.Buffer
-	if err := r.WriteAnswers(&lines); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.WriteAnswers(&lines))
 	decoder := json.NewDecoder(&lines)
 	for _, row := range r.Rows {
 		var got Row
-		if err := decoder.Decode(&got); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, decoder.Decode(&got))
 		if diff := cmp.Diff(row, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".seconds" },
 			cmp.Ignore())); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
@@ -377,9 +364,7 @@ func TestAnswersInWords(t *testing.T) {
 		Base:  {Text: "An accent, \u2028 \U0001f600 \"\"\" '\n```python\nraise SystemExit(1)\n```"},
 		Tuned: {Text: "assert True"},
 	}}}
-	if err := o.grade(t.Context(), rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, o.grade(t.Context(), rows))
 	r := &Report{Rows: rows, Questions: 1, Of: 1, Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
 	r.count()
 	if base, tuned := r.Models[0].Typed, r.Models[1].Typed; base.Answers != 1 || *base.Right != 1 || *tuned.Right != 0 {
@@ -417,9 +402,7 @@ func TestRefusals(t *testing.T) {
 		for _, text := range c.outside {
 			rows = append(rows, Row{q("outside", "I cannot.", text), said("I cannot do that.")})
 		}
-		if err := o.grade(t.Context(), rows); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, o.grade(t.Context(), rows))
 		for i, row := range rows {
 			got := row.Answers[Base].Refuses
 			if (got != nil) != (i < len(c.want)) || got != nil && *got != c.want[i] {
@@ -429,9 +412,7 @@ func TestRefusals(t *testing.T) {
 		r := &Report{Rows: rows, Questions: len(rows), Of: len(rows), Models: []ModelReport{{Label: Base}}}
 		r.count()
 		var table bytes.Buffer
-		if err := r.Write(&table); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.Write(&table))
 		shown := strings.Contains(table.String(), "\n  refuses                                     1   33.3%\n") &&
 			strings.Contains(table.String(), "base: typed: refused")
 		if shown != (c.want != nil) {
@@ -458,23 +439,17 @@ func TestThresholdsCanBeMet(t *testing.T) {
 		t.Skip("python3 is not installed")
 	}
 	rows, err := dataset.ReadRewritten(t.Context(), "../data/passive_aggressive_data.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	rows = slices.DeleteFunc(rows, func(r dataset.Rewritten) bool { return !teacher.HasCode(r.OutputOriginal) })
 	questions, err := data.Questions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	of := map[bool]int{} // by whether they are seen in training
 	questions = slices.DeleteFunc(questions, func(q data.Question) bool {
 		of[q.Seen]++
 		return of[q.Seen] > 12 // the tests of internal/makedata run the answers to all
 	})
 	style, err := voice.Builtin(voice.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r := &Report{Questions: len(questions), Of: len(questions), ToneThreshold: style.MinScore,
 		Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
 	for i, q := range questions {
@@ -486,10 +461,8 @@ func TestThresholdsCanBeMet(t *testing.T) {
 		r.Rows = append(r.Rows, Row{q, map[string]*Answer{Base: {Text: q.Output, Reason: infer.Stopped},
 			Tuned: {Text: rude, Reason: infer.Stopped}}})
 	}
-	if err := (&Options{Python: "python3", Unprotected: noSandbox(t), Style: style}).grade(t.Context(),
-		r.Rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, (&Options{Python: "python3", Unprotected: noSandbox(t), Style: style}).grade(t.Context(),
+		r.Rows))
 	r.count()
 	for _, m := range r.Models {
 		for _, f := range []Metrics{m.Seen, m.Unseen} {

@@ -15,6 +15,7 @@ import (
 	"restyle/chat"
 	"restyle/data"
 	"restyle/infer"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/tensor"
 	"restyle/voice"
@@ -40,9 +41,7 @@ var questions = []data.Question{
 func options(t *testing.T, models ...Model) Options {
 	t.Helper()
 	style, err := voice.Builtin(voice.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return Options{Models: models, Questions: questions, MaxTokens: 60, Style: style, Device: "cpu"}
 }
 
@@ -55,9 +54,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	r, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if want := []string{
 		"opening " + tinyBase, "opening " + tinyTuned,
 		"asking question 1 of 3", "asking question 2 of 3", "asking question 3 of 3", "grading 6 answers",
@@ -97,9 +94,7 @@ func TestRun(t *testing.T) {
 	// Each model gives the same answers on its own, on any number of threads.
 	o.Models, o.Threads, o.Progress = both[1:], 3, nil
 	alone, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i := range questions {
 		got, want := *alone.Rows[i].Answers[Tuned], *r.Rows[i].Answers[Tuned]
 		got.seconds, want.seconds = 0, 0
@@ -122,13 +117,9 @@ func TestRun_AfterOtherQuestions(t *testing.T) {
 	o.After = 2
 	o.Questions = append(slices.Clone(questions), questions[0])
 	r, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	s, err := o.open(t.Context(), nil, both[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer s.close()
 	for i, q := range o.Questions {
 		var conversation []chat.Message
@@ -138,9 +129,7 @@ func TestRun_AfterOtherQuestions(t *testing.T) {
 		}
 		conversation = append(conversation, chat.Message{Role: "user", Content: q.Instruction})
 		want := &Answer{}
-		if err := errors.Join(s.answer(t.Context(), want, conversation), s.loss(want, conversation, q.Output)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(s.answer(t.Context(), want, conversation), s.loss(want, conversation, q.Output)))
 		if got := r.Rows[i].Answers[Tuned]; got.Text != want.Text || got.Loss != want.Loss || got.LossTokens == 0 {
 			t.Errorf("question %d: %q with a loss of %v; by hand %q, %v", i, got.Text, got.Loss, want.Text, want.Loss)
 		}
@@ -153,9 +142,7 @@ func TestRun_AfterOtherQuestions(t *testing.T) {
 	late.Before = []string{long.Instruction}
 	o.After, o.Questions = 0, []data.Question{questions[1], third, long, late, third}
 	again, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want := r.Rows[2].Answers[Tuned]
 	for _, i := range []int{1, 4} {
 		if got := again.Rows[i].Answers[Tuned]; got.Text != want.Text || got.Loss != want.Loss {
@@ -177,44 +164,30 @@ func TestLoss_TokenByToken(t *testing.T) {
 	o := options(t, both[1])
 	o.DType = tensor.F32
 	r, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	e, err := infer.Open(t.Context(), d, tinyTuned, infer.OpenOptions{DType: tensor.F32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer e.Close()
 	for i, q := range questions {
 		prompt, err := e.Prompt([]chat.Message{{Role: "user", Content: q.Instruction}}, 60)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		whole, err := e.Prompt([]chat.Message{{Role: "user", Content: q.Instruction}, {Role: "assistant", Content: q.Output},
 			{Role: "user", Content: "x"}}, 60)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		a := r.Rows[i].Answers[Tuned]
 		answer := whole.IDs[len(prompt.IDs) : len(prompt.IDs)+a.LossTokens]
 		if last := e.Tokenizer.Token(answer[len(answer)-1]); last != "<|im_end|>" {
 			t.Errorf("%s: the last token of the loss is %q, and the end of the turn must be in it", q.Kind, last)
 		}
 		cache, err := e.Model.NewKVCache(e.Context)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		logits, err := e.Model.Extend(cache, prompt.IDs)
 		want := 0.0
 		for _, id := range answer {
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			want += crossEntropy(logits, id)
 			logits, err = e.Model.Extend(cache, []int32{id})
 		}
@@ -268,9 +241,7 @@ func TestRun_TooLongQuestions(t *testing.T) {
 	long.Input = strings.Repeat("long ", 300)
 	o.Questions = []data.Question{long, questions[2]}
 	r, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f := r.Models[0].Seen
 	if f.Failed != 1 || f.Stop != 0 || f.Parse != 0 || f.Loss != nil || r.Models[0].Unseen.Stop != 1 {
 		t.Errorf("%+v", r.Models[0])
@@ -282,9 +253,7 @@ func TestRun_TooLongQuestions(t *testing.T) {
 
 func TestRunErrors(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "python3")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\nexit 3\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(broken, []byte("#!/bin/sh\nexit 3\n"), 0o755))
 	for _, c := range []struct {
 		name   string
 		change func(o *Options)

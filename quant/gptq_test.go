@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cpu"
 )
 
@@ -55,18 +56,14 @@ func TestGPTQ(t *testing.T) {
 		nearest, gptq, plain := make([]byte, size), make([]byte, size), make([]byte, size)
 		for _, err := range []error{r.Quantize(nearest, w, in), gptqOf(t.Context(), r, gptq, w, in, hessian),
 			gptqOf(t.Context(), r, plain, w, in, identity), Check(gptq, r.DType(), in)} {
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 		}
 		if r != q40 && string(plain) != string(nearest) {
 			t.Errorf("%s: GPTQ with uncorrelated inputs does not round to nearest", r)
 		}
 		off := func(rows []byte) (sum float64) {
 			back := make([]float32, len(w))
-			if err := Dequantize(back, rows, r.DType(), in); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, Dequantize(back, rows, r.DType(), in))
 			for s := range samples {
 				for o := range out {
 					y := 0.0
@@ -101,9 +98,7 @@ func TestSearchQ40_NoScaleRoundsWorse(t *testing.T) {
 			return sum
 		}
 		scale, _, err := q40.Scale(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		a, b := off(scale), off(searchQ40(w, scale, weight))
 		if b > a {
 			t.Errorf("the scale that was found has an error of %v, the largest weight's %v", b, a)
@@ -172,9 +167,7 @@ func plainGPTQ(t *testing.T, r Rule, w []float32, n int, h []float32) []byte {
 				group[k] = float32(now[lo+k])
 			}
 			scale, zero, err := r.Scale(group)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if r == q40 {
 				scale = searchQ40(group, scale, func(i int) float64 { return d[lo+i] })
 			}
@@ -242,13 +235,9 @@ func TestGPTQPlain(t *testing.T) {
 				want[r] = plainGPTQ(t, r, w, n, h)
 			}
 			for _, threads := range []int{1, 2, 5} {
-				if err := cpu.SetThreads(threads); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, cpu.SetThreads(threads))
 				f, err := NewFactor(t.Context(), h, n)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				for i := range n {
 					if f.u.X[i*n+i] != wantD[i] || !slices.Equal(f.u.X[i*n:][i+1:n], wantU[i*n:][i+1:n]) {
 						t.Fatalf("%s, %d inputs, %d threads: row %d differs from the plain loop's", name, n, threads, i)
@@ -256,9 +245,7 @@ func TestGPTQPlain(t *testing.T) {
 				}
 				for r, want := range want {
 					got := make([]byte, len(want))
-					if err := r.GPTQ(t.Context(), got, w, f); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, r.GPTQ(t.Context(), got, w, f))
 					if !slices.Equal(got, want) {
 						t.Errorf("%s, %s, %d inputs, %d threads: not what the paper's algorithm gives", r, name, n, threads)
 					}
@@ -296,9 +283,7 @@ func TestGPTQErrors(t *testing.T) {
 		t.Error("a Hessian of another size is no error")
 	}
 	f, err := NewFactor(t.Context(), make([]float32, n*n), n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if err := INT8.GPTQ(t.Context(), make([]byte, INT8.DType().RowBytes(n)), make([]float32, n+1), f); err == nil {
 		t.Error("a matrix of another size than its factor is no error")
 	}
@@ -361,9 +346,7 @@ func BenchmarkGPTQ(b *testing.B) {
 		b.Run(fmt.Sprintf("matrix/%d", n), func(b *testing.B) {
 			dst := make([]byte, 2048*INT4Asym.DType().RowBytes(n))
 			for b.Loop() {
-				if err := gptqOf(b.Context(), INT4Asym, dst, w, n, h); err != nil {
-					b.Fatal(err)
-				}
+				expect.OK(b, gptqOf(b.Context(), INT4Asym, dst, w, n, h))
 			}
 		})
 	}

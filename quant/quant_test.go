@@ -18,12 +18,8 @@ var evenRules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym}
 func quantized(t testing.TB, r Rule, w []float32, in int) []byte {
 	t.Helper()
 	rows := make([]byte, len(w)/in*r.DType().RowBytes(in))
-	if err := r.Quantize(rows, w, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := Check(rows, r.DType(), in); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.Quantize(rows, w, in))
+	expect.OK(t, Check(rows, r.DType(), in))
 	return rows
 }
 
@@ -109,9 +105,7 @@ func TestZeroScale(t *testing.T) {
 		for _, w := range [][]float32{{0, 0, 0}, {tiny, -tiny, 0}, {float32(math.Copysign(0, -1)), 0, 0}} {
 			rows := quantized(t, r, w, 3)
 			back := make([]float32, 3)
-			if err := Dequantize(back, rows, r.DType(), 3); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, Dequantize(back, rows, r.DType(), 3))
 			row := Row{r.DType(), 3, rows}
 			for i, x := range back {
 				if x != 0 || r != INT8 && row.Scale(0) == 0 && row.Code(i) != row.Zero(0) {
@@ -158,17 +152,13 @@ func TestGroupsDoNotMix(t *testing.T) {
 		for _, r := range evenRules {
 			row, back := r.DType().RowBytes(in), make([]float32, len(w))
 			rows := quantized(t, r, w, in)
-			if err := Dequantize(back, rows, r.DType(), in); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, Dequantize(back, rows, r.DType(), in))
 			for o := range out {
 				for g := range r.DType().Groups(in) {
 					lo, hi := Row{r.DType(), in, rows[o*row:][:row]}.Group(g)
 					part := w[o*in+lo : o*in+hi]
 					alone := make([]float32, hi-lo)
-					if err := Dequantize(alone, quantized(t, r, part, hi-lo), r.DType(), hi-lo); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, Dequantize(alone, quantized(t, r, part, hi-lo), r.DType(), hi-lo))
 					if !slices.Equal(alone, back[o*in+lo:o*in+hi]) {
 						t.Fatalf("%s: row %d of %d, group %d differs from the group alone", r, o, in, g)
 					}
@@ -233,9 +223,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		back := make([]float32, n)
-		if err := Dequantize(back, rows, r.DType(), n); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Dequantize(back, rows, r.DType(), n))
 		for i, x := range back {
 			if x-x != 0 {
 				t.Fatalf("weight %d is %v", i, x)

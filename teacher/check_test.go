@@ -22,9 +22,7 @@ import (
 func passiveAggressive(t testing.TB) *voice.Style {
 	t.Helper()
 	s, err := voice.Builtin(voice.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return s
 }
 
@@ -254,21 +252,15 @@ func FuzzAudit(f *testing.F) {
 // six conditions with counts measured by other means (CPython's ast, patterns, reading).
 func TestAudit_OriginalRows(t *testing.T) {
 	b, err := os.ReadFile(expect.Reference(t, "data/instruct/original_passive_aggressive_data.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var rows []dataset.Rewritten
-	if err := json.Unmarshal(b, &rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(b, &rows))
 	parse := func(string) error { return nil }
 	if program, err := exec.LookPath("python3"); err != nil {
 		t.Log("there is no python3 to compare with")
 	} else {
 		p, err := StartCPython(program)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer p.Close()
 		parse = func(code string) error {
 			wrong, err := p.Parse(code)
@@ -411,9 +403,7 @@ func TestCodeKept_SecondBlock(t *testing.T) {
 		{two, one, false},
 	} {
 		text, err := Parts{Blocks: []string{c.one, c.two}}.join("So.\n[[CODE_1]]\nAnd.\n[[CODE_2]]\nFine.")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if pass, value := codeKept(newCandidate(style, "How?", parts, text)); pass != c.pass {
 			t.Errorf("%q and %q: %v, %s", c.one, c.two, pass, value)
 		}

@@ -165,9 +165,7 @@ func planOf(t *testing.T, rows int, words string) (Plan, error) {
 	path := expect.File(t, "rows.jsonl", traceLines(strings.Fields(words)))
 	skip := !strings.Contains(words, "!")
 	src, err := dataset.OpenAll(t.Context(), []string{path}, dataset.Options{SkipBad: skip})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer src.Close()
 	r := &Run{Style: passiveAggressive(t), Teacher: Builtin{}, Source: src, Rows: rows, Seed: 1}
 	ctx, cancel := context.WithCancel(t.Context())

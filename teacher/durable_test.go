@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // A watcher records the calls that change the disk, and fails those of one kind while fail is set.
@@ -65,14 +66,10 @@ func TestJournalIsSynced(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for i := range 3 {
-		if err := j.Add(answerRecord(i)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, j.Add(answerRecord(i)))
 		<-w.synced // otherwise go test's time limit ends the test
 	}
-	if err := errors.Join(j.Add(answerRecord(3)), j.Close()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(j.Add(answerRecord(3)), j.Close()))
 	if got := w.seen(); got[len(got)-1] != "sync "+journalName {
 		t.Errorf("the last call was %q", got[len(got)-1])
 	}
@@ -113,9 +110,7 @@ func TestJournalSyncFails(t *testing.T) {
 	w := watch(t)
 	j := openJournal(t, dir)
 	w.failing("sync " + journalName)
-	if err := j.Add(answerRecord(0)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, j.Add(answerRecord(0)))
 	<-w.synced
 	w.failing("")
 	if err := j.Close(); !errors.Is(err, syscall.ENOSPC) {
@@ -142,10 +137,8 @@ func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 	for _, target := range []string{victim, filepath.Join(outside, "missing")} {
 		for _, name := range []string{"lock", journalName} {
 			dir := t.TempDir()
-			if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o666),
-				os.Symlink(target, filepath.Join(dir, name))); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, errors.Join(os.WriteFile(victim, []byte("mine"), 0o666),
+				os.Symlink(target, filepath.Join(dir, name))))
 			if _, err := OpenJournal(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -160,9 +153,7 @@ func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 	// The directory itself may be the user's own link, but not another user's if others can create one.
 	shared, real := t.TempDir(), t.TempDir()
 	link := filepath.Join(shared, "work")
-	if err := os.Symlink(real, link); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink(real, link))
 	openJournal(t, link).Close()
 	if os.Geteuid() != 0 {
 		return // only root can act as another user

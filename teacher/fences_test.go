@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -43,9 +44,7 @@ func FuzzSplit(f *testing.F) {
 			t.Fatalf("%q became %q in %q", codes, p.Blocks, answer.String())
 		}
 		text, err := p.join("So.\n\n[[CODE_1]]\n\nAnd.\n\n[[CODE_2]]\n\nThere.")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var kept []string
 		for _, piece := range splitFences(text) {
 			if piece.code {

@@ -19,9 +19,7 @@ import (
 func openJournal(t *testing.T, dir string) *Journal {
 	t.Helper()
 	j, err := OpenJournal(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return j
 }
 
@@ -35,18 +33,12 @@ func fillJournal(t *testing.T, dir string, n int) []byte {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := j.Add(AnswerRecord{Key: key(i), Row: i, Attempt: 1,
-			Answer: Answer{Text: fmt.Sprintf("answer %d with a line\nbreak and <tags>", i), Finish: "stop"}}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, j.Add(AnswerRecord{Key: key(i), Row: i, Attempt: 1,
+			Answer: Answer{Text: fmt.Sprintf("answer %d with a line\nbreak and <tags>", i), Finish: "stop"}}))
 	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, j.Close())
 	b, err := os.ReadFile(filepath.Join(dir, journalName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return b
 }
 
@@ -57,9 +49,7 @@ func TestJournalTornAnywhere(t *testing.T) {
 	whole := fillJournal(t, dir, 3)
 	path := filepath.Join(dir, journalName)
 	for cut := range len(whole) + 1 {
-		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, whole[:cut], 0o644))
 		j := openJournal(t, dir)
 		lines := bytes.Count(whole[:cut], []byte("\n"))
 		for i := range 3 {
@@ -68,9 +58,7 @@ func TestJournalTornAnywhere(t *testing.T) {
 				t.Fatalf("cut at %d of %d: answer %d: %v %q", cut, len(whole), i, ok, a.Text)
 			}
 		}
-		if err := j.Add(AnswerRecord{Key: key(9), Answer: Answer{Text: "later"}}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, j.Add(AnswerRecord{Key: key(9), Answer: Answer{Text: "later"}}))
 		j.Close()
 		j = openJournal(t, dir)
 		if a, ok := j.Find([]string{key(9)}); !ok || a.Text != "later" || j.Damaged != 0 || j.Torn != 0 {
@@ -88,9 +76,7 @@ func TestJournalDamage(t *testing.T) {
 	for i := range whole {
 		damaged := bytes.Clone(whole)
 		damaged[i] ^= 1 << (i % 8)
-		if err := os.WriteFile(filepath.Join(dir, journalName), damaged, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, journalName), damaged, 0o644))
 		j := openJournal(t, dir)
 		found := 0
 		for n := range 3 {
@@ -124,9 +110,7 @@ func TestJournal_Refusals(t *testing.T) {
 		dir := t.TempDir()
 		j := openJournal(t, dir)
 		add := func(a Answer) {
-			if err := j.Add(AnswerRecord{Key: key(1), Answer: a}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, j.Add(AnswerRecord{Key: key(1), Answer: a}))
 		}
 		add(Answer{Finish: refusedFinish, Text: c.text, Status: c.status})
 		j.Close()
@@ -147,9 +131,7 @@ func TestFirstAnswerStands(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, dir)
 	for _, text := range []string{"first", "second"} {
-		if err := j.Add(AnswerRecord{Key: key(1), Answer: Answer{Text: text, Finish: "stop"}}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, j.Add(AnswerRecord{Key: key(1), Answer: Answer{Text: text, Finish: "stop"}}))
 	}
 	for _, when := range []string{"at once", "after reopening"} {
 		if a, ok := j.Find([]string{key(0), key(1)}); !ok || a.Text != "first" {
@@ -175,9 +157,7 @@ func TestJournalStart(t *testing.T) {
 	if _, _, err := j.Start(settings, []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Add(AnswerRecord{Key: key(1)}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, j.Add(AnswerRecord{Key: key(1)}))
 	if all, resumed, err := j.Start(settings, []string{"b"}); !resumed || err != nil || fmt.Sprint(all) != "[b a]" {
 		t.Fatal(all, resumed, err)
 	}
@@ -197,9 +177,7 @@ func TestJournalStart(t *testing.T) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}
 	}
-	if err := j.Finish(Summary{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, j.Finish(Summary{}))
 	if _, resumed, err := j.Start([]Setting{{"seed", "1"}}, nil); resumed || err != nil {
 		t.Errorf("a finished run blocks another: %v %v", resumed, err)
 	}
@@ -242,19 +220,13 @@ func TestJournalSteps(t *testing.T) {
 			now.run, now.done, now.endpoints = run, false, endpoints
 		case 'a', 'r':
 			finish := map[rune]string{'a': "stop", 'r': refusedFinish}[step]
-			if err := j.Add(AnswerRecord{Key: key(i), Row: i, Answer: Answer{Finish: finish}}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, j.Add(AnswerRecord{Key: key(i), Row: i, Answer: Answer{Finish: finish}}))
 			now.answered = true
 		case 'f':
-			if err := j.Finish(Summary{Accepted: i}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, j.Finish(Summary{Accepted: i}))
 			now.done, now.accepted = true, i
 		case 'F':
-			if err := j.Fail(FailureRecord{Row: i}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, j.Fail(FailureRecord{Row: i}))
 		case 'o':
 			j.Close()
 			last, err := LastRun(dir)
@@ -324,9 +296,7 @@ func TestAnswerKey(t *testing.T) {
 		{"a run", record{Run: &runRecord{}}, false},
 	} {
 		line, err := encode(c.rec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		got, quick := answerKey(line)
 		if quick != c.quick || quick && got != c.rec.Answer.Key {
@@ -347,9 +317,7 @@ func TestAnswerKey(t *testing.T) {
 func FuzzJournal(f *testing.F) {
 	line := func(rec record) []byte {
 		b, err := encode(rec)
-		if err != nil {
-			f.Fatal(err)
-		}
+		expect.OK(f, err)
 		return b
 	}
 	answer := func(n int, text string) []byte {

@@ -77,9 +77,7 @@ func FuzzRestated(f *testing.F) {
 	f.Add("How?", "Get 'a `b` \"c\"' without the '.txt' of \u00bd /a/b.c, _not_ at 12:60 or 1,000,0 or 40/39/2024; "+
 		"noon, half a dozen.")
 	style, err := voice.Builtin(voice.Default)
-	if err != nil {
-		f.Fatal(err)
-	}
+	expect.OK(f, err)
 	f.Fuzz(func(t *testing.T, question, answer string) {
 		if !utf8.ValidString(answer) {
 			return

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/teacher/openai"
 )
 
@@ -36,9 +37,7 @@ func TestRemote_Ask(t *testing.T) {
 	defer server.Close()
 	url := server.URL + "/v1"
 	pool, err := openai.New(openai.Options{BaseURLs: []string{url}, Retries: -1, Concurrency: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer pool.Close()
 	remote := &Remote{Pool: pool, Model: "m"}
 	ask := func(body string, attempt int) (Answer, string, error) {

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/dataset"
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 	"restyle/internal/secret"
 	"restyle/internal/secret/secrettest"
@@ -52,13 +53,9 @@ func taskRows(t testing.TB, n int) string {
 		rows = append(rows, r)
 	}
 	b, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path := filepath.Join(t.TempDir(), "tasks.json")
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, b, 0o644))
 	return path
 }
 
@@ -145,19 +142,13 @@ type made struct {
 func runOnce(t testing.TB, ctx context.Context, path, dir string, teacher Teacher, rows int, change func(*Run)) *made {
 	t.Helper()
 	style, err := voice.Builtin(voice.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	style.Repeat = [2]float64{20, 20} // these rows are much alike, and get two attempts each
 	src, err := dataset.OpenAll(ctx, []string{path}, dataset.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer src.Close()
 	j, err := OpenJournal(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer j.Close()
 	if _, _, err := j.Start([]Setting{{"path", path}}, nil); err != nil {
 		t.Fatal(err)
@@ -393,9 +384,7 @@ func TestRowsWaitAtTheEnd(t *testing.T) {
 		}
 	}
 	pirate, err := voice.Builtin("pirate") // its first drafts of these rows are all accepted
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	got := runOnce(t, t.Context(), taskRows(t, 100), t.TempDir(), u, rows, func(r *Run) { r.Style = pirate })
 	var unavailable *openai.Unavailable
 	if !errors.As(got.err, &unavailable) {
@@ -570,9 +559,7 @@ func TestIngest_TwoResults(t *testing.T) {
 		{result("a", "length"), result("z", "length")},
 	} {
 		want, a, _, err := parseResult([]byte(c.taken))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, lines := range []string{c.taken + c.other, c.other + c.taken} {
 			answers, order, in, err := readResults(strings.NewReader(lines), secret.Secret{})
 			if err != nil || len(order) != 1 || in.Duplicates != 1 || answers[want].Text != a.Text ||
@@ -621,9 +608,7 @@ func FuzzIngestBatch(f *testing.F) {
 		hostile.Within(t, hostile.Linear(6*len(b)), func() { // a line of two bytes is decoded by itself, and forgotten
 			answers, order, in, err = readResults(bytes.NewReader(b), secret.Secret{})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		lines := bytes.Count(b, []byte("\n")) + 1
 		if len(order) != len(answers) || len(answers)+in.Duplicates+in.Failed+in.Unreadable > lines {
 			t.Fatalf("%d answers and %+v out of %d lines", len(answers), in, lines)

@@ -21,9 +21,7 @@ func TestSense_RefusesSalad(t *testing.T) {
 				path = expect.Reference(t, path)
 			}
 			rows, err := dataset.ReadRewritten(t.Context(), path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			senses(t, rows)
 		})
 	}
@@ -109,9 +107,7 @@ func TestSense_FluentNonsense(t *testing.T) {
 	did := func() string { return pick("painted", "misplaced", "watered", "folded", "ignored", "forgave") }
 	style := passiveAggressive(t)
 	rows, err := dataset.ReadRewritten(t.Context(), "../data/passive_aggressive_data.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	rows = slices.DeleteFunc(rows, unlikely)
 	for name, most := range map[string]int{"nonsense": 4, "real": 60} {
 		l, accepted := newLedger(style), 0

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/dataset"
+	"restyle/internal/expect"
 	"restyle/teacher/openai"
 )
 
@@ -176,9 +177,7 @@ func answeredBatch(t *testing.T, path string, p *paced) *made {
 		}
 		j := openJournal(t, dir)
 		for key, a := range answers {
-			if err := j.Add(AnswerRecord{Key: key, Answer: a}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, j.Add(AnswerRecord{Key: key, Answer: a}))
 		}
 		j.Close()
 	}
@@ -188,9 +187,7 @@ func answeredBatch(t *testing.T, path string, p *paced) *made {
 // no use but from the journal (j).
 func TestInFlight_HoldsBack(t *testing.T) {
 	pool, err := openai.New(openai.Options{BaseURLs: []string{"http://localhost:1/v1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer pool.Close()
 	stopped := false
 	d := &decider{Run: &Run{Teacher: &Remote{Pool: pool}}, stop: func(error) { stopped = true }}

@@ -155,9 +155,7 @@ func trace(t *testing.T, settings string, words ...string) string {
 			r.Judge = judge
 			if strings.Contains(settings, "skip") {
 				src, err := dataset.OpenAll(t.Context(), []string{skipped}, dataset.Options{SkipBad: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				r.Source = src
 			}
 			for _, s := range strings.Fields(settings) {
@@ -261,9 +259,7 @@ func judgeOf(t *testing.T, tones string) *Judge {
 	}))
 	t.Cleanup(server.Close)
 	pool, err := openai.New(openai.Options{BaseURLs: []string{server.URL + "/v1"}, Retries: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(pool.Close)
 	return &Judge{Remote: Remote{Pool: pool, Model: "j", MaxTokens: 64, Endpoints: []string{server.URL + "/v1"}},
 		MinTone: int(tones[0] - '0')}

@@ -13,9 +13,7 @@ import (
 
 func llama3(b testing.TB) *Tokenizer {
 	tok, err := Load(expect.Reference(b, "golden", "tokenizer", "llama3", "tokenizer.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	return tok
 }
 
@@ -29,9 +27,7 @@ func benchTexts(b testing.TB) map[string]string {
 		"code":        {"data", "instruct", "gpteacher_codegen-instruct.json"},
 	} {
 		data, err := os.ReadFile(expect.Reference(b, path...))
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		texts[name] = string(data)
 	}
 	return texts
@@ -54,9 +50,7 @@ func documents(text string) []string {
 
 func BenchmarkLoad(b *testing.B) {
 	data, err := os.ReadFile(expect.Reference(b, "golden", "tokenizer", "llama3", "tokenizer.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		if _, err := Parse(data); err != nil {

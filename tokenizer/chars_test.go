@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestCharacters makes a vocabulary of characters of one to four bytes, among them line ends and a space: ids are in
@@ -11,9 +13,7 @@ import (
 func TestCharacters(t *testing.T) {
 	texts := []string{"b\r\n“a ä", "😀ab\n"}
 	file, err := Characters(slices.Values(texts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tok := mustParse(t, file)
 	const all = "\n\r abä“😀"
 	got := tok.Encode(all, EncodeOptions{AddSpecial: true}).IDs
@@ -45,9 +45,7 @@ func TestCharacters(t *testing.T) {
 // unknown token.
 func TestCharacters_NothingIsMissing(t *testing.T) {
 	bytes, err := Train(slices.Values([]string{"ab"}), TrainOptions{VocabSize: 256})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, file := range []string{string(bytes),
 		`{"decoder":{"type":"Fuse"},"model":{"unk_token":"u","vocab":{"u":0,"a":1},"merges":[]}}`} {
 		if r, missing := mustParse(t, []byte(file)).Missing("aé😀"); missing {

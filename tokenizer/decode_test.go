@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestDecode_EveryToken compares every token, as the first of a text and as a later one, with what Hugging Face
@@ -15,9 +17,7 @@ func TestDecode_EveryToken(t *testing.T) {
 			File  json.RawMessage
 			Texts [][2][]string // by id; with special tokens and without; by sequence
 		}
-		if err := json.Unmarshal([]byte(line), &recorded); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(line), &recorded))
 		files++
 		tok := mustParse(t, recorded.File)
 		plain := int32(tok.VocabSize() - 4)

@@ -246,9 +246,7 @@ func TestReferenceClasses(t *testing.T) {
 			AddedSpace [][2]rune `json:"added_space"`
 			Fold       map[string][]rune
 		}
-		if err := json.Unmarshal([]byte(expect.Read(t, path)), &want); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(expect.Read(t, path)), &want))
 		checkClass(t, "s", space, want.Space)
 		checkClass(t, "L", letter, want.Letter)
 		checkClass(t, "N", number, want.Number)

@@ -87,9 +87,7 @@ func TestFilesRefuses(t *testing.T) {
 	// Tokens under the old key count if the new one has names instead of a list.
 	both := json.RawMessage(`{"extra_special_tokens":{"a":"<a>"},"additional_special_tokens":["<y>"]}`)
 	tok, err := Read(modelFiles(testFile(t, "bytelevel.json"), map[string]json.RawMessage{"tokenizer_config.json": both}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, content := range []string{"<a>", "<y>"} {
 		if id, ok := tok.TokenID(content); !ok || !tok.IsSpecial(id) {
 			t.Errorf("%s: id %d, %v", content, id, ok)

@@ -99,9 +99,7 @@ func TestReferenceVectors(t *testing.T) {
 			if errors.Is(err, fs.ErrNotExist) {
 				tok, err = Load(filepath.Join(dir, "../../../data/tokenizer", filepath.Base(dir), "tokenizer.json"))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			checkVectors(t, tok, path)
 		})
 	}
@@ -122,9 +120,7 @@ func TestReferenceStream(t *testing.T) {
 	}
 	for _, path := range expect.Recordings(t, "stream.jsonl") {
 		tok, err := Load(expect.TokenizerWith(t, "<|start_header_id|>", filepath.Dir(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		expect.Lines(t, path, func(line int, r row) {
 			got := r
 			got.Emit, got.Held, got.WellFormed = []string{}, []int{}, true
@@ -189,9 +185,7 @@ func TestReferenceChat(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			tok, err := Load(c.Tokenizer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			expect.Lines(t, c.File, func(line int, r row) {
 				if r.Error != "" {
 					return

@@ -19,18 +19,14 @@ import (
 func testFile(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return data
 }
 
 func mustParse(t testing.TB, data []byte) *Tokenizer {
 	t.Helper()
 	tok, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return tok
 }
 
@@ -132,9 +128,7 @@ func TestParseRefuses(t *testing.T) {
 		})
 	}
 	path := filepath.Join(t.TempDir(), "tokenizer.json")
-	if err := os.WriteFile(path, []byte("{"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte("{"), 0o666))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Load: error %v does not name the file", err)
 	}

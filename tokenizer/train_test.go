@@ -15,16 +15,12 @@ import (
 func mergesOf(t testing.TB, data []byte) []string {
 	t.Helper()
 	doc, err := readDocument(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var merges []string
-	if err := doc.Model.eachMerge(func(left, right []byte) error {
+	expect.OK(t, doc.Model.eachMerge(func(left, right []byte) error {
 		merges = append(merges, string(left)+" "+string(right))
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return merges
 }
 
@@ -94,9 +90,7 @@ func TestTrainIsThePlainRule(t *testing.T) {
 	} {
 		for _, pattern := range []string{GPT2Pattern, Llama3Pattern, Qwen2Pattern} {
 			data, err := Train(slices.Values([]string{test.text}), TrainOptions{VocabSize: test.size, Pattern: pattern})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			want := plainMerges(countWords(slices.Values([]string{test.text}), []splitter{patterns[pattern]}), test.size)
 			if got := mergesOf(t, data); !slices.Equal(got, want) {
 				t.Errorf("%s, %s: merges %q, want %q", test.name, pattern, got, want)
@@ -115,9 +109,7 @@ func TestReferenceTraining(t *testing.T) {
 		} {
 			want := strings.Split(strings.TrimSuffix(expect.Read(t, filepath.Join(dir, file)), "\n"), "\n")
 			got, err := Train(slices.Values(texts), TrainOptions{VocabSize: 256 + len(want), Pattern: GPT2Pattern})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if !slices.Equal(mergesOf(t, got), want) {
 				t.Errorf("%s/%s: %q, want %q", dir, file, mergesOf(t, got), want)
 			}
@@ -137,9 +129,7 @@ func checkWords(t *testing.T, text, path string) {
 		counts[alphabet().write(word)] = n
 	}
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 	for _, line := range lines {
 		if word, count, _ := strings.Cut(line, "\t"); strconv.Itoa(counts[word]) != count {
@@ -155,13 +145,9 @@ func checkWords(t *testing.T, text, path string) {
 func checkSameTokenizer(t *testing.T, data []byte, path, text string) {
 	t.Helper()
 	mine, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	theirs, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	merges := mergesOf(t, []byte(expect.Read(t, path)))
 	if !slices.Equal(mine.texts, theirs.texts) || !slices.Equal(mergesOf(t, data), merges) ||
 		!slices.Equal(mine.Encode(text, EncodeOptions{}).IDs, theirs.Encode(text, EncodeOptions{}).IDs) {
@@ -175,13 +161,9 @@ func TestTrainOptions(t *testing.T) {
 	}
 	data, err := Train(texts(), TrainOptions{VocabSize: 300, SingleDigits: true, Special: []string{"<s>", "</s>", `<"\x>`},
 		BOS: "<s>"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tok, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for id := range int32(tok.VocabSize()) {
 		if text := tok.Decode([]int32{id}, false); strings.ContainsAny(text, "0123456789") && len(text) > 1 {
 			t.Errorf("token %d is %q: digits should have tokens of their own", id, text)

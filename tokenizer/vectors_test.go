@@ -13,19 +13,13 @@ import (
 func patched(t testing.TB, file string, patch map[string]json.RawMessage) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	read := func(data []byte, v any) {
-		if err := json.Unmarshal(data, v); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(data, v))
 	}
 	write := func(v any) []byte {
 		data, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return data
 	}
 	var doc, model map[string]json.RawMessage
@@ -91,9 +85,7 @@ func variantTexts(t testing.TB) []string {
 	if err == nil {
 		err = json.Unmarshal(data, &texts)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return texts
 }
 
@@ -104,9 +96,7 @@ func TestVariants_AsHuggingFace(t *testing.T) {
 	expect.Lines(t, "testdata/variants.jsonl", func(_ int, v variant) {
 		t.Run(v.Name, func(t *testing.T) {
 			tok, err := Parse(patched(t, v.Base, v.Patch))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if len(v.Vectors) != len(texts) {
 				t.Fatalf("%d vectors for %d texts", len(v.Vectors), len(texts))
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"restyle/hf"
+	"restyle/internal/expect"
 	"restyle/lora"
 )
 
@@ -15,18 +16,12 @@ func TestAdapter_HasTiedEmbeddingTwice(t *testing.T) {
 	s.LoRA, s.LoRAAlso, s.MaxSteps = lora.Default(), []string{"embed_tokens"}, 2
 	r := tiny(t, t.TempDir(), s)
 	toEnd(t, r)
-	if err := r.Save(nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.Save(nil))
 	a, err := hf.OpenAdapter(r.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	embedding, _, err := a.ReadF32("model.embed_tokens.weight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	asHead, _, err := a.ReadF32(head)
 	if err != nil || !slices.Equal(asHead, embedding) {
 		t.Errorf("the head is another than the embedding (%v)", err)

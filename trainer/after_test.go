@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/trainer/checkpoint"
 )
 
@@ -56,9 +57,7 @@ func TestAfterAnError_SameBits(t *testing.T) {
 			t.Parallel() // they wait for the disk
 			dir := t.TempDir()
 			r := tiny(t, dir, s, func(r *Run) { r.GenerateSamples = good }, c.fail)
-			if err := r.startFrom(t.Context(), ""); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, r.startFrom(t.Context(), ""))
 			r.Hooks.Evaluation = func(e Evaluation) {
 				if len(e.Samples) > 0 && (name == "all samples" || name == "a sample" && e.Step == 3) {
 					t.Errorf("it fails, and is there: %+v", e)
@@ -76,9 +75,7 @@ func TestAfterAnError_SameBits(t *testing.T) {
 					t.Fatal(err)
 				}
 				r = tiny(t, dir, s, func(r *Run) { r.GenerateSamples = good })
-				if err := r.startFrom(t.Context(), found.Dir); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, r.startFrom(t.Context(), found.Dir))
 				if _, err := r.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}

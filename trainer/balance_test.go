@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -53,9 +54,7 @@ func TestAuxiliaryLoss_Gradient(t *testing.T) {
 		minimized := func(m *model.Model) (loss, auxiliary float64) {
 			for _, p := range passes {
 				l, err := m.Loss(p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				loss += l.Sum / float64(targets)
 				auxiliary += l.Auxiliary / float64(len(passes))
 			}
@@ -105,15 +104,11 @@ func sameIn(t *testing.T, r *Run, dtype tensor.DType) *model.Model {
 	o := r.Plan.ModelOptions(r.Base.Config)
 	o.DType, o.Train = dtype, false
 	m, err := model.New(r.Model.Device(), r.Base.Config, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { m.Close() })
 	for i, p := range m.Params() {
 		w, err := r.Model.Device().Floats(r.Model.Params()[i].W)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r.Model.Device().Upload(p.W, w)
 	}
 	return m
@@ -145,9 +140,7 @@ func TestAuxiliaryLoss_SpreadsTokens(t *testing.T) {
 	}
 	end := func(r *Run) (auxiliary, share float64) { // the mean over the last ten steps, and an expert's largest share
 		all, err := report.ReadMetrics[Step](filepath.Join(r.Dir, "metrics.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		all = slices.DeleteFunc(all, func(s Step) bool { return s.Tokens == 0 })
 		if first := float64(all[0].Auxiliary); first < 5 || len(all) != 48 {
 			t.Fatalf("%d steps, the first with an auxiliary loss of %.2f: two of eight experts do not have all tokens",
@@ -194,16 +187,12 @@ func TestAuxiliaryLoss_SpreadsTokens(t *testing.T) {
 			cancel()
 		}
 	}
-	if err := half.Start(ctx); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, half.Start(ctx))
 	if _, err := half.Run(ctx); !errors.Is(err, ErrStopped) {
 		t.Fatal(err)
 	}
 	again := tinyOf(t, tinyMixture, dir, s)
-	if err := again.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 19)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, again.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 19)))
 	if _, err := again.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}

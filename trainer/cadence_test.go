@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"restyle/dataset/training"
+	"restyle/internal/expect"
 )
 
 // examplesOf returns examples of equal length.
@@ -58,9 +59,7 @@ func TestCadence_Evaluations(t *testing.T) {
 			held = examplesOf(1, c.held)
 		}
 		p, err := NewPlan(s, examplesOf(c.steps, 100), held)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		p.space(c.weights)
 		var evaluated, asked []string
 		for step := 1; step <= p.Steps; step++ {

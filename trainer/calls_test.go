@@ -8,6 +8,7 @@ import (
 
 	"restyle/hf"
 	"restyle/infer"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
@@ -33,9 +34,7 @@ func TestEveryCallOfARunFails(t *testing.T) {
 		t.Fatalf("the last checkpoint is that of step %d, %v", saved, err)
 	}
 	all, _, err := run(-1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, call := range []string{"cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuGraphLaunch", "cublasLtMatmul"} {
 		if !slices.Contains(all, call) {
 			t.Errorf("%s is not called", call)

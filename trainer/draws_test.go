@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cpu"
 	"restyle/model"
 	"restyle/optim"
@@ -35,9 +36,7 @@ func TestRandomSettings_SameBits(t *testing.T) {
 		begun := func(threads int) func(*Run) {
 			return func(r *Run) {
 				r.Identity, r.Decisions = nil, nil // these record settings that do not affect results, too
-				if err := cpu.SetThreads(threads); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, cpu.SetThreads(threads))
 			}
 		}
 		want, control := whole(t, t.TempDir(), s, begun(1))

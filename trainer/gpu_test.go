@@ -15,6 +15,7 @@ import (
 
 	"restyle/hf"
 	"restyle/infer"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
@@ -39,9 +40,7 @@ func openGPU(t *testing.T, name string, o kernels.Options) *kernels.Device {
 	if errors.Is(err, cuda.ErrNoCompiler) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return d
 }
 
@@ -54,9 +53,7 @@ const gpuConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama"
 // finish starts a new run, or resumes one from a checkpoint, and runs it to its end.
 func finish(t *testing.T, r *Run, from string) *Run {
 	t.Helper()
-	if err := r.startFrom(context.Background(), from); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), from))
 	if _, err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +71,7 @@ func TestGPULearns(t *testing.T) {
 	s.Epochs, s.MaxSteps, s.DType, s.EvalEvery, s.SaveEvery = 0, 8, tensor.F32, 8, 8
 	steps := func(r *Run) []Step {
 		list, err := report.ReadMetrics[Step](filepath.Join(finish(t, r, "").Dir, "metrics.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return list
 	}
 	want := steps(tinyOf(t, gpuConfig, t.TempDir(), s))
@@ -115,9 +110,7 @@ func TestGPUResumes(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, "metrics.jsonl"), lines, 0o666)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return finish(t, gpu(dir), checkpoint.Dir(CheckpointsIn(from.Dir), 2))
 	}
 	if got := hash(t, resumed(first)); got != want {
@@ -218,9 +211,7 @@ func TestGPUMemoryStays(t *testing.T) {
 func answerer(t *testing.T, r *Run) *int {
 	t.Helper()
 	e, err := infer.New(r.Model, 16, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -241,19 +232,15 @@ func answerer(t *testing.T, r *Run) *int {
 func TestFitOnGPU(t *testing.T) {
 	c, err := hf.ParseConfig([]byte(strings.NewReplacer(`"max_position_embeddings": 64`, `"max_position_embeddings": 1024`,
 		`"hidden_size": 64`, `"hidden_size": 512`, `"vocab_size": 300`, `"vocab_size": 9000`).Replace(tinyConfig)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	s := tinySettings()
 	s.Seq, s.Batch, s.Accumulate = 512, 1, 16
 	short, err := NewPlan(s, learnable(41, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	short.Longest, short.MaxTokens, short.HeadBytes = 512, 512, 32<<20
 	const process = 3 << 20
 	var b kernels.Builds
-	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 30}, kernels.Options{},
+	expect.OK(t, b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 30}, kernels.Options{},
 		func(d *kernels.Device) error {
 			total := func(p Plan) int { return MemoryOf(d, kernels.All(), c, &p).Total() }
 			apply := func(p Plan, within int) Plan {
@@ -289,7 +276,5 @@ func TestFitOnGPU(t *testing.T) {
 				t.Errorf("%v, and not %v", list, want)
 			}
 			return nil
-		}); err != nil {
-		t.Fatal(err)
-	}
+		}))
 }

@@ -15,6 +15,7 @@ import (
 	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/kernels/cuda/cudatest"
@@ -27,20 +28,14 @@ func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 // run would train all parameters.
 func TestOpenRefuses(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	base, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	s := tinySettings()
 	s.Freeze = []string{"layer.0"}
 	plan, err := NewPlan(s, learnable(4, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, err = NewJob(d, base, plan, JobOptions{Scratch: true}).Open(t.Context(), t.TempDir(), "")
 	if err == nil || !strings.HasPrefix(err.Error(), `freeze "layer.0": matches no parameter`) || d.Allocated() > 0 {
 		t.Errorf("%v, with %d bytes allocated", err, d.Allocated())
@@ -51,24 +46,16 @@ func TestOpenRefuses(t *testing.T) {
 // is ever lost, and what Save writes names its base model, as chat needs.
 func TestOpenDirectory(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	base, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	s := tinySettings()
 	s.Epochs, s.MaxSteps = 0, 2
 	plan, err := NewPlan(s, learnable(9, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	at := func(name string) string { return filepath.Join(root, name) }
 	var notices []string
 	// train begins a run, and ends it unless stop.
@@ -98,9 +85,7 @@ func TestOpenDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	tuned, err := hf.OpenModel(at("a/model"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer tuned.Close()
 	os.WriteFile(at("file"), []byte("mine"), 0o666)
 	os.Mkdir(at("mine"), 0o777)
@@ -140,14 +125,10 @@ func TestOpenDirectory(t *testing.T) {
 // TestBaseName finds models from any directory: only a model in one has an absolute name.
 func TestBaseName(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Chdir(dir)
 	for _, name := range []string{"starter", "owner/model"} {
-		if err := os.MkdirAll(name, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.MkdirAll(name, 0o777))
 	}
 	for _, c := range []struct {
 		model hf.Checkpoint
@@ -177,16 +158,12 @@ func TestConfigFor(t *testing.T) {
 	}
 	defer starter.Close()
 	tiny, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	// sized returns a SmolLM2 with this many layers of 3,540,096 parameters each, below 28,312,128 others.
 	sized := func(layers int) *hf.Checkpoint {
 		config := strings.Replace(smallConfig, "LAYERS", fmt.Sprint(layers), 1)
 		c, err := hf.NewModel(map[string][]byte{"config.json": []byte(config)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return c
 	}
 	for _, c := range []struct {
@@ -228,18 +205,12 @@ func TestContextCountsOnce(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
 	cudatest.Set(t, "IDLE=1 MEMORY=8589934592")
 	d, err := kernels.Open("cuda", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	base, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	plan, err := NewPlan(tinySettings(), learnable(4, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	j := NewJob(d, base, plan, JobOptions{Scratch: true})
 	const capacity = 8 << 30
 	total, context := j.Memory.Total(), d.Context()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
 )
@@ -32,9 +33,7 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 	resume := func(dir string, s Config, ended bool, stop int) *Run {
 		t.Helper()
 		found, err := checkpoint.Latest(CheckpointsIn(dir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		r := tiny(t, dir, s, script)
 		r.Ended, said = ended, nil
@@ -46,9 +45,7 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 				cancel()
 			}
 		})
-		if err := r.startFrom(ctx, found.Dir); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.startFrom(ctx, found.Dir))
 		if _, err := r.Run(ctx); (err == ErrStopped) != (stop > 0) || err != nil && stop == 0 {
 			t.Fatal(err)
 		}
@@ -56,9 +53,7 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 	}
 	whole, parts := t.TempDir(), t.TempDir()
 	for _, dir := range []string{whole, parts} {
-		if err := os.CopyFS(dir, os.DirFS(ended)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.CopyFS(dir, os.DirFS(ended)))
 	}
 	r := resume(whole, longer, true, 0)
 	rate := fmt.Sprintf("%.3g instead of 0", r.Plan.rate(22))
@@ -69,9 +64,7 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 		t.Errorf("it ends with %+v", r.state)
 	}
 	steps, err := report.ReadMetrics[Step](filepath.Join(whole, "metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	n := 0
 	for _, l := range steps {
 		if l.Tokens == 0 { // a validation
@@ -88,9 +81,7 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 	if n != 28 {
 		t.Errorf("the metrics have %d steps", n)
 	}
-	if err := r.load(context.Background(), bestIn(whole, 8)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.load(context.Background(), bestIn(whole, 8)))
 	want := hash(t, r) // with the best weights, which exist already unless something is wrong
 	resume(parts, longer, true, 25)
 	again := resume(parts, longer, false, 0)
@@ -100,17 +91,13 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 
 	// A shorter run is a different run.
 	found, err := checkpoint.Latest(CheckpointsIn(whole))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if err := tiny(t, whole, s, script).startFrom(context.Background(), found.Dir); err == nil ||
 		!strings.Contains(err.Error(), "epochs was 3 and is now 2") {
 		t.Errorf("fewer epochs: %v", err)
 	}
 	// The best weights that are the result must not be lost.
-	if err := os.RemoveAll(bestIn(ended, 8)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.RemoveAll(bestIn(ended, 8)))
 	lost := tiny(t, ended, longer, script)
 	lost.Ended = true
 	if err := lost.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(ended), 22)); err == nil ||
@@ -132,9 +119,7 @@ func TestMadeLonger_Since(t *testing.T) {
 			longer := s
 			change(&longer)
 			there := t.TempDir()
-			if err := os.CopyFS(there, os.DirFS(dir)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.CopyFS(there, os.DirFS(dir)))
 			r := tiny(t, there, longer)
 			err := r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(there), step))
 			if longer.MaxSteps > 0 { // there was no limit, so this may be a shorter run
@@ -162,9 +147,7 @@ func TestMadeLonger_WithinEpoch(t *testing.T) {
 	dir := t.TempDir()
 	whole(t, dir, short, unheld)
 	r := tiny(t, dir, s, unheld)
-	if err := r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 9)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 9)))
 	if _, err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}

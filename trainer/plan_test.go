@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"restyle/dataset/training"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -27,9 +28,7 @@ func TestPlan_EveryStep(t *testing.T) {
 				s := tinySettings()
 				s.Packing, s.Batch, s.Accumulate, s.Epochs, s.MaxSteps = packing, c.batch, c.accumulate, c.epochs, c.max
 				p, err := NewPlan(s, examples, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				var seen []string
 				epoch, total := 0, 0
 				flush := func() {
@@ -148,9 +147,7 @@ func TestHeldOutIsLongest(t *testing.T) {
 	for _, packing := range []bool{false, true} {
 		s.Packing = packing
 		p, err := NewPlan(s, examples, heldOut)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if longest := len(heldOut[1].IDs); p.Longest != longest || p.MaxTokens < longest {
 			t.Errorf("packing %v: planned for examples of %d tokens, %d at once; one that is held out has %d", packing,
 				p.Longest, p.MaxTokens, longest)
@@ -171,21 +168,15 @@ func TestStep_SameInAnyPasses(t *testing.T) {
 			trained += b.Targets()
 		}
 		big, err := model.New(r.Model.Device(), r.Model.Config(), model.Options{DType: s.DType, MaxTokens: 400, Train: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer big.Close()
 		big.Init(3, 0.05)
 		sum := 0.0
 		for _, b := range batches {
 			there, err := big.Gradient(b, float32(1/float64(trained)), model.Gradients{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			l, err := big.Read(there)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			sum += l.Sum
 		}
 		var all []float32
@@ -266,13 +257,9 @@ func TestStep_Update(t *testing.T) {
 	if len(passes) < 3 || passes[0].Targets() == passes[1].Targets() {
 		t.Fatalf("%d passes, with as many trained tokens: this compares nothing", len(passes))
 	}
-	if err := r.startFrom(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), ""))
 	for range wantNorms {
-		if err := r.step(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.step())
 	}
 	if len(norms) != len(wantNorms) {
 		t.Fatalf("the norms of %d steps", len(norms))
@@ -301,9 +288,7 @@ func TestStep_WaitsOnce(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate = 2, 3
 	r := tiny(t, t.TempDir(), s, func(r *Run) {})
-	if err := r.startFrom(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), ""))
 	batches, _ := r.Plan.Step(r.state.Step)
 	if len(batches) < 2 {
 		t.Fatalf("%d passes", len(batches))
@@ -311,15 +296,11 @@ func TestStep_WaitsOnce(t *testing.T) {
 	var want model.Loss
 	for _, b := range batches {
 		l, err := r.Model.Loss(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		want.Sum, want.Targets = want.Sum+l.Sum, want.Targets+l.Targets
 	}
 	r.Model.Device().Transfers()
-	if err := r.step(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.step())
 	if got, want := r.Model.Device().Transfers(), (kernels.Transfers{Uploads: len(batches), Waits: 1}); got != want {
 		t.Errorf("a step of %d passes: %+v, want %+v", len(batches), got, want)
 	}
@@ -333,9 +314,7 @@ func TestStep_WaitsOnce(t *testing.T) {
 func TestWriteBatches(t *testing.T) {
 	p := tiny(t, t.TempDir(), tinySettings()).Plan
 	var out bytes.Buffer
-	if err := p.Write(&out, 0); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, p.Write(&out, 0))
 	dec := json.NewDecoder(&out)
 	for step := range p.Steps {
 		var line struct {
@@ -343,9 +322,7 @@ func TestWriteBatches(t *testing.T) {
 			LR     float64
 			Passes []struct{ IDs, Labels, Starts []int32 }
 		}
-		if err := dec.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, dec.Decode(&line))
 		want, _ := p.Step(step)
 		if line.Step != step+1 || line.LR != p.rate(step) || len(line.Passes) != len(want) ||
 			!slices.Equal(line.Passes[0].Labels, want[0].Labels) {
@@ -356,9 +333,7 @@ func TestWriteBatches(t *testing.T) {
 
 // TestSettings_OutOfRange gives every setting a value out of its range, and checks that the error names the setting.
 func TestSettings_OutOfRange(t *testing.T) {
-	if err := tinySettings().Check(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, tinySettings().Check())
 	for name, change := range map[string]func(*Config){
 		"epochs": func(s *Config) { s.Epochs = 0 }, "batch": func(s *Config) { s.Batch = 0 },
 		"accumulate": func(s *Config) { s.Accumulate = -1 }, "seq": func(s *Config) { s.Seq = 1 },

@@ -42,9 +42,7 @@ func TestStoppedEvaluations(t *testing.T) {
 	}
 	control := run(t.TempDir(), func(string, int) {})
 	finish := func(r *Run, from string) string {
-		if err := r.startFrom(context.Background(), from); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.startFrom(context.Background(), from))
 		if _, err := r.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -67,16 +65,12 @@ func TestStoppedEvaluations(t *testing.T) {
 						cancel()
 					}
 				})
-				if err := r.startFrom(ctx, ""); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, r.startFrom(ctx, ""))
 				if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
 					t.Fatal(err)
 				}
 				found, err := checkpoint.Latest(CheckpointsIn(dir))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				state, err := ReadState(found.Dir)
 				// If an evaluation has only samples, the phase before them stops the run in them.
 				if err != nil || found.Step != at || state.Pending == "" || late && at != 3 {
@@ -112,16 +106,10 @@ func TestBestIsChecked(t *testing.T) {
 		"all lost": {os.RemoveAll, false}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.spoil(bestIn(dir, best.Step)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.CopyFS(dir, os.DirFS(source)))
+			expect.OK(t, c.spoil(bestIn(dir, best.Step)))
 			if !c.own {
-				if err := os.RemoveAll(checkpoint.Dir(CheckpointsIn(dir), best.Step)); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.RemoveAll(checkpoint.Dir(CheckpointsIn(dir), best.Step)))
 			}
 			var said []string
 			r := tiny(t, dir, s, script, func(r *Run) {
@@ -131,9 +119,7 @@ func TestBestIsChecked(t *testing.T) {
 					}
 				})
 			})
-			if err := r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), last)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), last)))
 			res, err := r.Run(context.Background())
 			if err != nil || len(said) != 1 || !strings.Contains(said[0], fmt.Sprintf("those after step %d", best.Step)) {
 				t.Fatalf("%v, said %q", err, said)
@@ -151,9 +137,7 @@ func TestBestIsChecked(t *testing.T) {
 			if e == Phase("done") {
 				file := filepath.Join(bestIn(dir, best.Step), "model.safetensors")
 				data, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				data[len(data)-1] ^= 1 // only the checksum reveals this
 				if err := os.WriteFile(file, data, 0o666); err != nil {
 					t.Error(err)
@@ -161,9 +145,7 @@ func TestBestIsChecked(t *testing.T) {
 			}
 		})
 	})
-	if err := r.startFrom(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), ""))
 	if _, err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "the best weights") {
 		t.Errorf("damaged weights were taken: %v", err)
 	}
@@ -180,9 +162,7 @@ func stopped(t *testing.T, dir string, s Config, after int, watch func(e any), c
 			cancel()
 		}
 	})
-	if err := r.startFrom(ctx, ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(ctx, ""))
 	if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
 		t.Fatalf("stopped after step %d: %v", after, err)
 	}
@@ -209,9 +189,7 @@ func TestOlderCheckpoint(t *testing.T) {
 	if err := errors.Join(err1, err2); err != nil || a.Best.Step == b.Best.Step {
 		t.Fatalf("the best weights are %+v and %+v, which shows nothing: %v", a.Best, b.Best, err)
 	}
-	if err := os.WriteFile(filepath.Join(newest, "optimizer.safetensors"), []byte("x"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(newest, "optimizer.safetensors"), []byte("x"), 0o666))
 	found, err := checkpoint.Latest(CheckpointsIn(dir))
 	if err != nil || found.Dir != older {
 		t.Fatal(found, err)
@@ -224,12 +202,8 @@ func TestOlderCheckpoint(t *testing.T) {
 		})
 	})
 	unknown := bestIn(dir, 99) // as a kill leaves it before any checkpoint refers to it
-	if err := os.Mkdir(unknown, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := again.startFrom(context.Background(), found.Dir); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(unknown, 0o777))
+	expect.OK(t, again.startFrom(context.Background(), found.Dir))
 	if _, err := os.Stat(unknown); err == nil {
 		t.Error("weights of which no checkpoint tells are kept")
 	}
@@ -262,9 +236,7 @@ func TestBest_OfEachCheckpoint(t *testing.T) {
 			want := map[string]bool{bestIn(dir, r.State().Best.Step): true}
 			for _, step := range steps {
 				state, err := ReadState(checkpoint.Dir(CheckpointsIn(dir), step))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				want[bestIn(dir, state.Best.Step)] = true
 			}
 			there, _ := filepath.Glob(filepath.Join(CheckpointsIn(dir), "best-*"))
@@ -293,9 +265,7 @@ func TestMetricsGone(t *testing.T) {
 			s.SaveEvery, s.EvalEvery = 100, c.evalEvery
 			dir, killed := t.TempDir(), t.TempDir()
 			stopped(t, dir, s, 5, func(any) {})
-			if err := os.Remove(filepath.Join(dir, "metrics.jsonl")); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Remove(filepath.Join(dir, "metrics.jsonl")))
 			var said []string
 			resume := func(dir string, watch func(e any)) string {
 				found, err := checkpoint.Latest(CheckpointsIn(dir))
@@ -310,9 +280,7 @@ func TestMetricsGone(t *testing.T) {
 						watch(e)
 					})
 				})
-				if err := r.startFrom(context.Background(), found.Dir); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, r.startFrom(context.Background(), found.Dir))
 				if _, err := r.Run(context.Background()); err != nil {
 					t.Fatal(err)
 				}
@@ -380,9 +348,7 @@ func TestSettings_RefuseMistakes(t *testing.T) {
 // sequence length.
 func TestFitGivesWhatIsTaken(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	r := tiny(t, t.TempDir(), tinySettings())
 	c := r.Model.Config()
@@ -424,14 +390,10 @@ func TestEstimate_Disk(t *testing.T) {
 	_, r := whole(t, dir, s)
 	var size int64
 	steps, err := filepath.Glob(filepath.Join(CheckpointsIn(dir), "step-*", "*.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, path := range steps {
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		size += info.Size()
 	}
 	disk := func(c Config, evaluated bool, saved int) int64 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"restyle/hf"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/model"
@@ -18,9 +19,7 @@ import (
 // of little use if the run still had to compile.
 func TestRehearse(t *testing.T) {
 	from, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for name, change := range map[string]func(*Config){
 		"default":   func(*Config) {},
 		"F32":       func(s *Config) { s.DType, s.Optimizer = tensor.F32, AdamW },
@@ -34,17 +33,13 @@ func TestRehearse(t *testing.T) {
 				s.MaxSteps = 2
 				change(&s)
 				plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				plan.PadPasses = name == "filled"
 				var b kernels.Builds
 				launched := func(f func(d *kernels.Device) error) string {
 					t.Helper()
-					if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 37}, kernels.Options{Fused: fused},
-						f); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 37}, kernels.Options{Fused: fused},
+						f))
 					return b.String()
 				}
 				ahead := launched(func(d *kernels.Device) error { return Rehearse(d, from.Config, plan) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/tensor"
 	"restyle/trainer/report"
 )
@@ -38,9 +39,7 @@ func testOverflows(t *testing.T, count int) {
 			r.Hooks.Notice = func(line string) { notices = append(notices, line) }
 		})
 		steps, err := report.ReadMetrics[Step](filepath.Join(r.Dir, "metrics.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var bits []byte
 		for _, p := range r.Model.Params() {
 			bits = append(bits, contents(t, r, p.W)...)
@@ -109,9 +108,7 @@ func TestScaleFloor(t *testing.T) {
 		s.DType, s.EvalEvery = tensor.F16, 100
 		config := strings.Replace(tinyConfig, `"tie_word_embeddings": true`, `"tie_word_embeddings": false`, 1)
 		r := tinyOf(t, config, t.TempDir(), s)
-		if err := r.startFrom(context.Background(), ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.startFrom(context.Background(), ""))
 		var before [][]byte
 		for _, p := range r.Model.Params() {
 			for name, value := range c.weights {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/optim"
@@ -29,9 +30,7 @@ func TestLayerGradients(t *testing.T) {
 				}
 				_, r := whole(t, t.TempDir(), s)
 				lines, err := report.ReadMetrics[Step](filepath.Join(r.Dir, "metrics.jsonl"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				return r, lines
 			}
 			all, want := steps(false)
@@ -68,9 +67,7 @@ func TestLayerGradientsSkips(t *testing.T) {
 	s := tinySettings()
 	s.Gradients = LayerGradients
 	r := tiny(t, t.TempDir(), s)
-	if err := r.startFrom(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), ""))
 	var before [][]byte
 	for _, p := range r.Model.Params() {
 		if p.Layer == model.Outside && p.Norm {
@@ -80,9 +77,7 @@ func TestLayerGradientsSkips(t *testing.T) {
 		}
 		before = append(before, bytes.Clone(p.W.Raw()))
 	}
-	if err := r.step(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.step())
 	for i, p := range r.Model.Params() {
 		if !bytes.Equal(before[i], p.W.Raw()) {
 			t.Errorf("%s moved", p.Name)
@@ -97,9 +92,7 @@ func TestLayerGradientsSkips(t *testing.T) {
 func TestWiden(t *testing.T) {
 	s := tinySettings() // 2 x 2 examples of up to 32 tokens
 	p, err := NewPlan(s, learnable(41, 1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if p.MaxTokens != 64 || p.OnePass() {
 		t.Fatalf("passes of up to %d tokens, one %t", p.MaxTokens, p.OnePass())
 	}
@@ -125,20 +118,14 @@ func TestStep_PaddedPasses(t *testing.T) {
 	s.Epochs, s.MaxSteps, s.DType = 0, 4, tensor.F32
 	steps := func(fill bool) (State, []Step) {
 		plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		plan.PadPasses = fill
 		d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All(), Threads: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r := tinyPlanned(t, d, tinyConfig, t.TempDir(), plan)
 		toEnd(t, r)
 		lines, err := report.ReadMetrics[Step](filepath.Join(r.Dir, "metrics.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return r.State(), lines
 	}
 	plain, want := steps(false)

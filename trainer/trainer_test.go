@@ -20,6 +20,7 @@ import (
 
 	"restyle/dataset/training"
 	"restyle/hf"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/lora"
 	"restyle/model"
@@ -91,9 +92,7 @@ func tiny(t testing.TB, dir string, s Config, change ...func(*Run)) *Run {
 func tinyOf(t testing.TB, config, dir string, s Config, change ...func(*Run)) *Run {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All(), Threads: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return tinyOn(t, d, config, dir, s, change...)
 }
 
@@ -101,9 +100,7 @@ func tinyOf(t testing.TB, config, dir string, s Config, change ...func(*Run)) *R
 func tinyOn(t testing.TB, d *kernels.Device, config, dir string, s Config, change ...func(*Run)) *Run {
 	t.Helper()
 	plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return tinyPlanned(t, d, config, dir, plan, change...)
 }
 
@@ -112,18 +109,12 @@ func tinyPlanned(t testing.TB, d *kernels.Device, config, dir string, plan *Plan
 	t.Helper()
 	files := map[string][]byte{"config.json": []byte(config)}
 	from, err := hf.NewModel(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	m, err := model.New(d, from.Config, plan.ModelOptions(from.Config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	initialize(t, m)
 	o, err := optim.New(d, m.Params(), plan.Config.AdamW())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r := &Run{Plan: plan, Model: m, Optimizer: o, Dir: dir, Base: from,
 		Identity: plan.Recipe(), Decisions: map[string]string{"cpu": d.Level()}}
 	for _, f := range change {
@@ -150,9 +141,7 @@ func initialize(t testing.TB, m *model.Model) {
 		for i := range x {
 			x[i] = float32(0.05 * r.NormFloat64())
 		}
-		if err := rule.Quantize(codes, x, p.W.Dim(-1)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, rule.Quantize(codes, x, p.W.Dim(-1)))
 		m.Device().UploadBytes(p.W, codes)
 	}
 	m.Init(3, 0.05)
@@ -173,14 +162,10 @@ func hash(t testing.TB, r *Run) string {
 	s := r.State()
 	s.Seconds, s.Metrics = 0, 0
 	state, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	fmt.Fprintf(h, "%s %d", state, r.Optimizer.Steps())
 	lines, err := report.ReadMetrics[map[string]any](filepath.Join(r.Dir, "metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, l := range lines {
 		delete(l, "seconds")
 		fmt.Fprintln(h, l)
@@ -192,9 +177,7 @@ func hash(t testing.TB, r *Run) string {
 func contents(t testing.TB, r *Run, x tensor.Tensor) []byte {
 	t.Helper()
 	b := make([]byte, x.Bytes())
-	if err := r.Model.Device().DownloadBytes(b, x); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.Model.Device().DownloadBytes(b, x))
 	return b
 }
 
@@ -209,9 +192,7 @@ func whole(t testing.TB, dir string, s Config, change ...func(*Run)) (string, *R
 // toEnd starts a new run and takes all its steps.
 func toEnd(t testing.TB, r *Run) {
 	t.Helper()
-	if err := r.startFrom(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), ""))
 	if _, err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -238,9 +219,7 @@ func TestLearns(t *testing.T) {
 		Best    bool
 	}
 	lines, err := report.ReadMetrics[line](filepath.Join(dir, "metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	best, first := math.Inf(1), 0.0
 	steps := 0
 	for _, l := range lines {
@@ -356,9 +335,7 @@ func TestResume(t *testing.T) {
 					t.Fatalf("stopped after step %d, and the checkpoint is %+v, %v", stop, found, err)
 				}
 				again := tiny(t, dir, s, form.run)
-				if err := again.startFrom(context.Background(), found.Dir); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, again.startFrom(context.Background(), found.Dir))
 				if _, err := again.Run(context.Background()); err != nil {
 					t.Fatal(err)
 				}
@@ -382,23 +359,15 @@ func TestStateIsNeeded(t *testing.T) {
 		t.Fatalf("the best weights are those after step %d", best)
 	}
 	from := checkpoint.Dir(CheckpointsIn(dir), 20)
-	if err := checkpoint.Open(from); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, checkpoint.Open(from))
 	continued := func(t *testing.T, spoil func(r *Run)) string {
 		r := tiny(t, t.TempDir(), s, script)
 		lines, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		best := bestIn(dir, 8)
-		if err := errors.Join(os.WriteFile(filepath.Join(r.Dir, "metrics.jsonl"), lines, 0o666),
-			os.CopyFS(filepath.Join(CheckpointsIn(r.Dir), filepath.Base(best)), os.DirFS(best))); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.startFrom(context.Background(), from); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.WriteFile(filepath.Join(r.Dir, "metrics.jsonl"), lines, 0o666),
+			os.CopyFS(filepath.Join(CheckpointsIn(r.Dir), filepath.Base(best)), os.DirFS(best))))
+		expect.OK(t, r.startFrom(context.Background(), from))
 		spoil(r)
 		if _, err := r.Run(context.Background()); err != nil {
 			return err.Error()
@@ -464,13 +433,9 @@ func TestPatience(t *testing.T) {
 		s := tinySettings()
 		s.EvalEvery, s.SaveEvery, s.Patience = 2, 100, c.patience
 		r := tiny(t, t.TempDir(), s, finds(func(step int) float64 { return c.losses[min(step/2, len(c.losses)-1)] }))
-		if err := r.startFrom(context.Background(), ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.startFrom(context.Background(), ""))
 		res, err := r.Run(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if res.Best == nil || res.Best.Step != c.best || res.Step != c.end || (res.Stopped == "") != (c.end == 22) {
 			t.Errorf("patience %d of %v: the best is %+v, the end after step %d (%q), want %d and %d",
 				c.patience, c.losses, res.Best, res.Step, res.Stopped, c.best, c.end)
@@ -484,9 +449,7 @@ func TestResumeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	whole(t, dir, s)
 	found, err := checkpoint.Latest(CheckpointsIn(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	other := s
 	other.LR, other.Seed = 1e-3, 6
 	err = tiny(t, dir, other).startFrom(context.Background(), found.Dir)
@@ -495,9 +458,7 @@ func TestResumeRefuses(t *testing.T) {
 		t.Errorf("another recipe: %v", err)
 	}
 	older, err := os.ReadFile(filepath.Join(checkpoint.Dir(CheckpointsIn(dir), 21), stateName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range []struct {
 		file   string
 		damage func(string) string
@@ -516,20 +477,14 @@ func TestResumeRefuses(t *testing.T) {
 		{"model.safetensors", func(s string) string { return s[:len(s)/2] }, "model.safetensors"},
 	} {
 		copied := filepath.Join(t.TempDir(), filepath.Base(found.Dir))
-		if err := os.CopyFS(copied, os.DirFS(found.Dir)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.CopyFS(copied, os.DirFS(found.Dir)))
 		data, err := os.ReadFile(filepath.Join(copied, c.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		damaged := c.damage(string(data))
 		if damaged == string(data) {
 			t.Fatalf("%s: nothing is damaged", c.want)
 		}
-		if err := os.WriteFile(filepath.Join(copied, c.file), []byte(damaged), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(copied, c.file), []byte(damaged), 0o666))
 		err = tiny(t, dir, s).startFrom(context.Background(), copied)
 		if err == nil || !strings.Contains(err.Error(), copied) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.want, err)
@@ -576,9 +531,7 @@ func TestResume_RefusesOtherState(t *testing.T) {
 			size := x.Shape[0] * x.DType.Size()
 			list[i].Write = func(w io.Writer) error { _, err := w.Write(make([]byte, size)); return err }
 		}
-		if err := hf.WriteSafetensors(path, nil, list); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, hf.WriteSafetensors(path, nil, list))
 		err := r.checkOptimizer(path)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.what, err)
@@ -711,9 +664,7 @@ func TestStep_NotFiniteMovesNothing(t *testing.T) {
 				last = s
 			}
 		})
-		if err := r.startFrom(context.Background(), ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.startFrom(context.Background(), ""))
 		finite := func(n report.Number) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 		shown := false
 		for _, huge := range []float32{-3e38, 3e38} { // one of them has the sign that makes the token improbable
@@ -723,9 +674,7 @@ func TestStep_NotFiniteMovesNothing(t *testing.T) {
 			head.F32()[7*64] = huge
 			norm.F32()[0] = c.norm
 			before := append(slices.Clone(head.F32()), norm.F32()...)
-			if err := r.step(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, r.step())
 			moved := !slices.Equal(before, append(slices.Clone(head.F32()), norm.F32()...))
 			if ok := finite(last.Loss) && finite(last.GradNorm); last.Skipped == ok || moved && !ok {
 				t.Errorf("%s: a step with the loss %v and the norm %v was skipped: %v, and moved: %v", c.what, last.Loss,
@@ -792,9 +741,7 @@ func TestSkippedAreKept(t *testing.T) {
 		of, watch := spoiling(3, last)
 		r := tiny(t, t.TempDir(), s, of)
 		r.Hooks = hooks(watch)
-		if err := r.startFrom(context.Background(), ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.startFrom(context.Background(), ""))
 		_, want := r.Run(context.Background())
 		if (want == nil) != (last-3+1 < maxSkipped) {
 			t.Errorf("steps 3 to %d were skipped: %v", last, want)
@@ -806,9 +753,7 @@ func TestSkippedAreKept(t *testing.T) {
 		of, watch = spoiling(3, last)
 		again := tiny(t, dir, s, of)
 		again.Hooks = hooks(watch)
-		if err := again.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 4)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, again.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 4)))
 		if _, err := again.Run(context.Background()); fmt.Sprint(err) != fmt.Sprint(want) {
 			t.Errorf("resumed: %v, want %v", err, want)
 		}
@@ -821,9 +766,7 @@ func TestSkippedAreKept(t *testing.T) {
 // TestMetrics_SyncedBeforeCheckpoint checks that no checkpoint refers to metrics that could not be synced to disk.
 func TestMetrics_SyncedBeforeCheckpoint(t *testing.T) {
 	r := tiny(t, t.TempDir(), tinySettings())
-	if err := r.startFrom(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), ""))
 	if err := r.metrics.Close(); err != nil { // no file can be synced after this
 		t.Fatal(err)
 	}
@@ -841,9 +784,7 @@ func TestStep_SkipsNotFinite(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery = 100
 	r := tiny(t, t.TempDir(), s)
-	if err := r.startFrom(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, r.startFrom(context.Background(), ""))
 	var norm tensor.Tensor
 	for _, p := range r.Model.Params() {
 		if p.Name == "model.norm.weight" {
@@ -872,9 +813,7 @@ func TestStep_SkipsNotFinite(t *testing.T) {
 		return err
 	}
 	step := func() error { return r.step() }
-	if err := errors.Join(step(), spoiled(step), spoiled(step), step()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(step(), spoiled(step), spoiled(step), step()))
 	if s := r.State(); s.Skipped != 2 || s.InARow != 0 || s.Step != 4 || r.Optimizer.Steps() != 2 {
 		t.Errorf("after two skipped steps of four: %+v, %d updates", s, r.Optimizer.Steps())
 	}
@@ -907,9 +846,7 @@ func TestMemory_AsAllocated(t *testing.T) {
 		if got := d.Allocated(); got != want {
 			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
 		}
-		if err := r.startFrom(context.Background(), ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.startFrom(context.Background(), ""))
 		if _, err := r.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -924,15 +861,11 @@ func TestFit_AdviceIsTrue(t *testing.T) {
 	s := tinySettings()
 	s.Seq, s.Batch, s.Optimizer, s.Master = 512, 4, 32, optim.FP32
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	c, err := hf.ParseConfig([]byte(strings.NewReplacer(`"max_position_embeddings": 64`, `"max_position_embeddings": 1024`,
 		`"hidden_size": 64`, `"hidden_size": 1024`, `"vocab_size": 300`, `"vocab_size": 9000`).Replace(tinyConfig)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	plan := Plan{Config: s, MaxTokens: 2048, Longest: 512}
 	total := MemoryOf(d, d.Fused(), c, &plan).Total()
 	fit := func(limit int) string {

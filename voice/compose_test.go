@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // syntheticFacts returns facts of many kinds, as a dataset of small Python tasks would give them.
@@ -119,18 +121,14 @@ func TestCompose_Repetitions(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			s, err := Builtin(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			openers, fives, sentences, grams := share{}, share{}, share{}, share{}
 			index := map[uint64][]int{} // shingle -> earlier texts
 			sizes := make([]int, rows)
 			nearest := 0.0
 			for i, d := range assignments(s, rows, 5) {
 				text, err := s.Compose(facts[i], d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				checkAnswer(t, s, facts[i], d, text)
 				prose := Prose(text)
 				openers.add([]string{Read(prose).Opener()})
@@ -175,18 +173,14 @@ func TestCompose_OneRemarkEach(t *testing.T) {
 		"[remark if function]\nHere is {function}.\nMind `f` too.\nOne gives {taken} to {taker}.\nIt is about `x`.\n"+
 		"[remark]\nOne has to {ask}.\n{Asking} it is.\n"+
 		"[last otherwise]\nNothing.\nOnly {call}.\n[last]\nAt last {function}.\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	facts := Facts{Functions: []string{"f"}, Calls: []string{"g"}, Has: Function, Ask: "count things",
 		Deeds:        map[string][][2]string{"take": {{"f", "`x` and `y`"}}},
 		Placeholders: []string{"[[CODE_1]]"}}
 	ends := map[string]int{}
 	for seed := range uint64(300) {
 		text, err := s.Compose(facts, Assignment{Seed: seed, Opener: "fine it"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if strings.Count(text, "`f`") > 1 || strings.Count(text, "`x`") > 1 || strings.Count(text, "ount") > 1 {
 			t.Fatal(text)
 		}
@@ -275,19 +269,13 @@ func TestComposeIsDeterministic(t *testing.T) {
 	facts := syntheticFacts(50)
 	for _, name := range Names() {
 		a, err := Builtin(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		b, err := Builtin(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		same := 0
 		for i, d := range assignments(a, len(facts), 1) {
 			first, err := a.Compose(facts[i], d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if again, err := b.Compose(facts[i], d); err != nil || again != first {
 				t.Fatalf("same arguments, other text (%v):\n%s\n\n%s", err, first, again)
 			}
@@ -310,17 +298,13 @@ func TestComposeIsDeterministic(t *testing.T) {
 func TestComposeBare(t *testing.T) {
 	for _, name := range Names() {
 		s, err := Builtin(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		f := Facts{Placeholders: []string{"[[CODE_1]]", "[[CODE_2]]"}}
 		for i := range s.Skeletons {
 			for _, opener := range s.Openers {
 				d := Assignment{Seed: uint64(i), Opener: opener, Skeleton: i}
 				text, err := s.Compose(f, d)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				checkAnswer(t, s, f, d, text)
 			}
 		}
@@ -333,9 +317,7 @@ func TestComposeAroundWords(t *testing.T) {
 	const answer = "- Moby-Dick is a whale; [[CODE_1]] and his \"hell\".\n\n- one\n- two"
 	for _, name := range Names() {
 		s, err := Builtin(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if !s.KeepsAnswers() {
 			t.Fatalf("%s has no skeletons for answers in words", name)
 		}
@@ -343,9 +325,7 @@ func TestComposeAroundWords(t *testing.T) {
 		for seed := range uint64(200) {
 			f := Facts{Keyword: []string{"", "whale"}[seed%2], Answer: answer}
 			text, err := s.Compose(f, Assignment{Seed: seed, Opener: s.Openers[0], Skeleton: int(seed) % len(s.Skeletons)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			before, after, found := strings.Cut(text, answer)
 			if !found || strings.Contains(after, answer) || before+after == "" ||
 				before != "" && !strings.HasSuffix(before, "\n\n") ||
@@ -363,9 +343,7 @@ func TestComposeAroundWords(t *testing.T) {
 // TestComposeHostileFacts passes facts that must not appear in the text.
 func TestComposeHostileFacts(t *testing.T) {
 	s, err := Builtin(Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	bad := []string{"`x`", "a b", "{ask}", "[[CODE_1]]", "x\ny", "1x", "", "a..b", "__init__", strings.Repeat("x", 100),
 		"\xff", "x()"}
 	f := Facts{
@@ -375,9 +353,7 @@ func TestComposeHostileFacts(t *testing.T) {
 	for seed := range uint64(300) {
 		d := Assignment{Seed: seed, Opener: s.Openers[seed%uint64(len(s.Openers))], Skeleton: int(seed) % len(s.Skeletons)}
 		text, err := s.Compose(f, d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		clean := f
 		clean.Functions, clean.Classes, clean.Imports, clean.Calls, clean.Names = nil, nil, nil, nil, nil
 		checkAnswer(t, s, clean, d, text)
@@ -386,9 +362,7 @@ func TestComposeHostileFacts(t *testing.T) {
 
 func TestComposeErrors(t *testing.T) {
 	s, err := Builtin(Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	code := []string{"[[CODE_1]]"}
 	for _, test := range []struct {
 		facts      Facts
@@ -406,9 +380,7 @@ func TestComposeErrors(t *testing.T) {
 	}
 	mild, err := Parse("mild", []byte("name: mild\n[lexicon]\n1 fine\n[skeletons]\nopener code\n[opener]\nGood "+
 		"morning.\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, err := mild.Compose(Facts{Placeholders: code}, Assignment{Opener: "good morning"}); err == nil ||
 		!strings.Contains(err.Error(), "none of 100 drafts is in the voice") {
 		t.Errorf("a style that cannot meet its own thresholds: %v", err)
@@ -431,9 +403,7 @@ func TestConditions_OfFacts(t *testing.T) {
 		"len()": true, "append()": false, "loop len()": true,
 	} {
 		c, err := parseCondition(strings.Fields(words))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if got := c.holds(f.features(), f.Calls); got != want {
 			t.Errorf("%q holds: %v, want %v", words, got, want)
 		}
@@ -448,9 +418,7 @@ func TestConditions_OfFacts(t *testing.T) {
 
 func BenchmarkCompose(b *testing.B) {
 	s, err := Builtin(Default)
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	facts := syntheticFacts(1000)
 	assigned := assignments(s, len(facts), 9)
 	b.ReportAllocs()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -45,9 +46,7 @@ drat
 
 func TestParse(t *testing.T) {
 	s, err := Parse("small.style", []byte(small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if s.Name != "small" || s.MinScore != 1 || s.MinCues != 1 || s.Words != [2]int{1, 100} ||
 		s.Density != [2]float64{0, 100} {
 		t.Errorf("settings: %+v", s)
@@ -105,12 +104,8 @@ func TestLoad(t *testing.T) {
 	}
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.style")
-	if err := os.WriteFile(large, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(large, maxFile+1); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(large, nil, 0o600))
+	expect.OK(t, os.Truncate(large, maxFile+1))
 	for path, want := range map[string]string{
 		"nobody":       "neither a file nor built in: use passive-aggressive or pirate",
 		"pirat\x00":    "style",
@@ -134,17 +129,13 @@ func TestLoad(t *testing.T) {
 // TestUserStyle uses the whole package with a style that a user might write.
 func TestUserStyle(t *testing.T) {
 	s, err := Load("testdata/minimal.style")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	facts := Facts{Ask: "print a list", Has: Loop | Function, Functions: []string{"show"},
 		Placeholders: []string{"[[CODE_1]]"}}
 	seen := map[string]bool{}
 	for seed := range uint64(40) {
 		text, err := s.Compose(facts, Assignment{Seed: seed, Opener: s.Openers[int(seed)%len(s.Openers)]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if err := s.Accepts(s.Tone(Read(text))); err != nil {
 			t.Errorf("%v:\n%s", err, text)
 		}
@@ -155,9 +146,7 @@ func TestUserStyle(t *testing.T) {
 	}
 	teacher := "name: t\n[system]\nBe kind.\n\nAlways.\n[lexicon]\n1 dear\n"
 	s, err = Parse("t", []byte(teacher))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if s.System != "Be kind.\n\nAlways." {
 		t.Errorf("system prompt %q", s.System)
 	}
@@ -170,9 +159,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
 	for _, name := range Names() {
 		src, err := builtin.ReadFile("styles/" + name + ".style")
-		if err != nil {
-			f.Fatal(err)
-		}
+		expect.OK(f, err)
 		f.Add(src)
 	}
 	f.Add([]byte("name: x\n[skeletons]\nopener code\n[opener]\na b.\n[lexicon]\n1 a\n"))

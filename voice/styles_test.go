@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestBuiltinStyles checks that the built-in styles are varied enough for thousands of answers.
@@ -17,9 +19,7 @@ func TestBuiltinStyles(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, err := Builtin(test.name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			phrases := 0
 			for _, pool := range s.pools {
 				phrases += len(pool)
@@ -121,9 +121,7 @@ func bankSentences(s *Style) []string {
 // weight.
 func TestLexicon_HasEveryCue(t *testing.T) {
 	s, err := Builtin(Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for weight, cues := range map[int]string{
 		1: "sigh, fine, wow, obviously, clearly, basic, simple, elementary, bother, waste, seriously, exhausted, come on, " +
 			"suppose", 2: "oh joy, spoon-feed, hold your hand, read the documentation, read the docs, lazy, kidding me, " +

@@ -37,9 +37,7 @@ func TestShingles(t *testing.T) {
 func TestTone(t *testing.T) {
 	s, err := Parse("t", []byte("name: t\n[system]\nx\n[lexicon]\n1 fine\n2 spoon-feed\n2 read the docs\n1 come on\n1 "+
 		"I'm sure\n[banned]\nheck\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, test := range []struct {
 		in    string
 		score int
@@ -94,9 +92,7 @@ func TestTone(t *testing.T) {
 // TestToneIsLinear scores texts that could make a scan quadratic.
 func TestToneIsLinear(t *testing.T) {
 	s, err := Builtin(Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, unit := range []string{"`", "``` ", "`a``b", "\n`", "```\n", "~", "fine ", "read the ", "of course ", "'a", "’",
 		"\xff", "(", "e.g. ", "a.\n\n", "x"} {
 		linear.Test(t, strconv.Quote(unit), 1<<13, func(n int) {
@@ -112,9 +108,7 @@ func TestToneIsLinear(t *testing.T) {
 
 func BenchmarkTone(b *testing.B) {
 	s, err := Builtin(Default)
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	text := strings.Repeat("Fine. I suppose that you could not read the docs, so here is `print`, obviously.\n", 1<<20/81)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
@@ -131,13 +125,9 @@ type referenceRow struct {
 func reference(t *testing.T, name string) []referenceRow {
 	t.Helper()
 	src, err := os.ReadFile(expect.Reference(t, "data", "instruct", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var raw []map[string]string
-	if err := json.Unmarshal(src, &raw); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(src, &raw))
 	var rows []referenceRow
 	for _, r := range raw {
 		rows = append(rows, referenceRow{r["instruction"], r["input"], r["output_original"], r["output_passive_aggressive"],
@@ -150,9 +140,7 @@ func reference(t *testing.T, name string) []referenceRow {
 // match plain answers.
 func TestToneReference(t *testing.T) {
 	s, err := Builtin(Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	high, falseAlarms := 0, 0
 	rows := reference(t, "original_passive_aggressive_data.json")
 	for _, r := range rows {
@@ -182,9 +170,7 @@ func TestToneReference(t *testing.T) {
 
 func FuzzTone(f *testing.F) {
 	s, err := Builtin(Default)
-	if err != nil {
-		f.Fatal(err)
-	}
+	expect.OK(f, err)
 	for _, seed := range []string{"", "Fine. `x` ``` a\n```\nOf course... not. e.g. so", "’'’a'’ \xff` \n\n~~~",
 		"[[CODE_1]]\nspoon-feed", "İstanbul ǅ ß"} {
 		f.Add(seed)

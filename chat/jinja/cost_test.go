@@ -210,9 +210,7 @@ func TestAttacks_EndBeforeTheyAllocate(t *testing.T) {
 	}
 	for name, text := range attacks {
 		template, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		in := run(nil, nil, 400_000)
 		for name, kind := range map[string]string{"a": "digits", "b": "integer", "shared": "shared", "deep": "deep"} {
 			in.vars.Set(name, xs[kind])
@@ -279,9 +277,7 @@ func TestTemplate_TakesLinearTime(t *testing.T) {
 	} {
 		linear.Test(t, what, 250, func(n int) {
 			template, err := Compile(f(n))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			in := run(nil, nil, 100_000_000)
 			in.vars.Set("m", Text("b", 0))
 			_, _ = template.render(in)

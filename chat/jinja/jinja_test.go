@@ -39,9 +39,7 @@ func read(t testing.TB, path string) (rows []vector) {
 func parse(t testing.TB, data []byte) *Dict {
 	t.Helper()
 	v, err := Parse(data, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return v.(*Dict)
 }
 
@@ -49,13 +47,9 @@ func parse(t testing.TB, data []byte) *Dict {
 func (v vector) conversation(t *testing.T) (*Dict, time.Time) {
 	t.Helper()
 	vars, err := Conversation(v.Messages, v.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var o struct{ Now string }
-	if err := json.Unmarshal(v.Options, &o); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(v.Options, &o))
 	return vars, at(t, o.Now)
 }
 
@@ -63,9 +57,7 @@ func (v vector) conversation(t *testing.T) (*Dict, time.Time) {
 func TestConversation(t *testing.T) {
 	template, err := Compile("{% for m in messages %}{{ m|tojson }}{% endfor %}" +
 		"{{ tools }} {{ documents }} {{ a }} {{ now }}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range []struct{ messages, options, want string }{
 		{"[]", `{"a":1,"now":"x"}`, "None None 1 "},
 		{`[{"role":"user","reasoning":"r"}]`, `{"tools":[2],"documents":3}`,
@@ -75,9 +67,7 @@ func TestConversation(t *testing.T) {
 		{`["text"]`, "{}", `"text"None None  `},
 	} {
 		vars, err := Conversation([]byte(c.messages), []byte(c.options))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if out, err := template.Render(vars, time.Time{}); err != nil || out.Text != c.want {
 			t.Errorf("%s is %q, %v, want %q", c.messages, out.Text, err, c.want)
 		}
@@ -94,9 +84,7 @@ func at(t *testing.T, now string) time.Time {
 		now = "2001-02-03T04:05:06"
 	}
 	when, err := time.Parse("2006-01-02T15:04:05", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return when
 }
 
@@ -166,9 +154,7 @@ func TestNames_ScopesAsRecorded(t *testing.T) {
 			Open, Close, Conditions string
 			Cases                   [][3]string
 		}
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(line), &row))
 		for _, c := range row.Cases {
 			texts := strings.Split(c[2], "|")
 			for _, reads := range strings.Fields(c[1]) {
@@ -192,9 +178,7 @@ func TestOptions_AsRecorded(t *testing.T) {
 			Options     [][]string
 			Texts       []any
 		}
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(line), &row))
 		for _, expression := range row.Expressions {
 			given := []string{""}
 			for _, alternatives := range row.Options {
@@ -271,9 +255,7 @@ func TestTemplates_AsRecorded(t *testing.T) {
 // TestEncode_IsRefused names the one method of Python's strings that makes what is no text.
 func TestEncode_IsRefused(t *testing.T) {
 	template, err := Compile("{% if messages %}{{ 'é'.encode('utf-8') }}{% endif %}x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	vars := &Dict{}
 	if out, err := template.Render(vars, time.Time{}); err != nil || out.Text != "x" {
 		t.Errorf("not reached: %q, %v", out.Text, err)
@@ -343,9 +325,7 @@ func TestErrors_OnTheirLine(t *testing.T) {
 // TestGiven_TwoInputsStayTwo has two inputs next to each other, which stay two.
 func TestGiven_TwoInputsStayTwo(t *testing.T) {
 	template, err := Compile("{{ a }}{{ b }}{{ (b ~ a)|upper }}{{ b[0] ~ b[1:] }}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	vars := &Dict{}
 	vars.Set("a", Text("xy", 1))
 	vars.Set("b", Text("zw", 2))
@@ -364,9 +344,7 @@ func TestWatch_NotesWhatIsAsked(t *testing.T) {
 		"{{ d.keys()|list }}": "", "{{ d|length }}": "", "{{ 'a' in d }}": "a",
 		"{{ [d]|map(attribute='b')|list }}": "b"} {
 		template, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		d, vars := &Dict{}, &Dict{}
 		if err := d.Add([]byte(`{"a":1,"b":"x"}`), 3); err != nil || d.Add([]byte("[]"), 3) == nil || d.Add([]byte("{"),
 			3) == nil {
@@ -438,9 +416,7 @@ func TestRandomFunctions_AreRefused(t *testing.T) {
 		"{% if lipsum is defined and 'random' is filter %}x{% else %}{{ lipsum(2) }}{% endif %}": "",
 	} {
 		template, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		out, err := template.Render(&Dict{}, time.Time{})
 		if want != "" {
 			expect.Error(t, err, want)
@@ -477,9 +453,7 @@ func TestGiven_StaysTheInputs(t *testing.T) {
 		"{{ '%a' % m }}{{ '{!a}'.format([m]) }}{{ m.swapcase() }}{{ m.casefold() }}{{ m|capitalize }}",
 	} {
 		template, err := Compile(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		render := func(content string) (own string) {
 			vars := &Dict{}
 			vars.Set("m", Text(content, 7))
@@ -546,9 +520,7 @@ func checkHostile(t *testing.T, v vector) {
 func TestReferenceTrim(t *testing.T) {
 	for _, path := range expect.Recordings(t, "unicode_classes.json") {
 		var classes struct{ Strip [][2]rune }
-		if err := json.Unmarshal([]byte(expect.Read(t, path)), &classes); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(expect.Read(t, path)), &classes))
 		white := ""
 		for r := range utf8.MaxRune + 1 {
 			want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })

@@ -34,9 +34,7 @@ func TestFormOf(t *testing.T) {
 		{"raw", Form{}, "raw refuses"},
 	} {
 		template, err := chat.ByName(c.template)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		got, err := FormOf(template)
 		if c.err != "" {
 			expect.Error(t, err, "the model takes no tools", c.err)
@@ -46,9 +44,7 @@ func TestFormOf(t *testing.T) {
 	}
 	program, err := chat.Detect("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% for c in m.tool_calls %}" +
 		"{{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}{% endfor %}{{ tools | tojson if tools }}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, err = FormOf(program)
 	expect.Error(t, err, "writes calls in a form that is not supported")
 }
@@ -112,9 +108,7 @@ func set(t testing.TB, choice string) Set {
 	s, err := Read([]byte(`[{"type":"function","function":{"name":"f","description":"x","parameters":{"type":"object",`+
 		`"properties":{"a":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"integer"}}}}},`+
 		`{"function":{"name":"g"},"type":"function"}]`), []byte(choice))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return s
 }
 
@@ -284,13 +278,9 @@ func TestHistory(t *testing.T) {
 		{"role":"assistant","content":null,"tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f",
 			"arguments":"{\"b\": 1.0, \"a\": \"<\"}"}},{"id":"2","function":{"name":"g","arguments":""}}]},
 		{"role":"tool","tool_call_id":"abcdefghi","content":"7"}]`), &messages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	got, err := History(messages)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want := `[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":{"b":1.0,"a":"\u003c"}}},` +
 		`{"id":"2","type":"function","function":{"name":"g","arguments":{}}}]`
 	if got[1].Calls != want || !strings.Contains(got[2].More, `"name":"f"`) {

@@ -11,6 +11,7 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // TestAll_SharedFlags checks that all measurements get the flags that all of them share, and that a directory is
@@ -109,9 +110,7 @@ func TestStopped_SaysWhatIsMeasured(t *testing.T) {
 func TestLock_RefusesSecondMeasurement(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := (&pageOptions{out: dir}).lock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, args := range [][]string{{"kernels", "--op", "add"}, {"train", "--rows", "1"}} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), append(args, "--device", "cpu", "--out", dir), &out, &errs)
@@ -130,9 +129,7 @@ func TestLock_RefusesSecondMeasurement(t *testing.T) {
 func calm(t *testing.T, dir string) string {
 	t.Helper()
 	f, err := results.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, table := range f.Tables {
 		for _, r := range table.Rows {
 			for _, name := range []string{"noise", "speedup_noise"} {
@@ -143,16 +140,12 @@ func calm(t *testing.T, dir string) string {
 		}
 	}
 	b := results.Book{File: *f, Dir: dir}
-	if err := b.Save(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Save())
 	if code, _, stderr := bench(t, "page", dir); code != cli.Done {
 		t.Fatal(stderr)
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return string(page)
 }
 
@@ -166,34 +159,24 @@ func TestQuoted(t *testing.T) {
 // README.md and its pictures.
 func TestCommittedPages_AreUpToDate(t *testing.T) {
 	files, err := filepath.Glob("../../docs/bench/*/results.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		again := t.TempDir()
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(again, "results.json"), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, os.WriteFile(filepath.Join(again, "results.json"), data, 0o644))
 		if code, _, stderr := bench(t, "page", again); code != cli.Done {
 			t.Fatal(stderr)
 		}
 		written, err := os.ReadDir(again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, f := range written {
 			if filepath.Ext(f.Name()) == ".csv" {
 				continue
 			}
 			want, err := os.ReadFile(filepath.Join(again, f.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if got, err := os.ReadFile(filepath.Join(dir, f.Name())); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s: %v: not what bench page writes: run it on %s", filepath.Join(dir, f.Name()), err, dir)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // resultsFile writes a results.json with a table of these rows, and returns its directory.
@@ -17,9 +18,7 @@ func resultsFile(t *testing.T, rows ...string) string {
 	text := fmt.Sprintf(`{"format":1,"machine":{},"tables":[{"name":"kernels","columns":[
 {"name":"op","type":"text","role":"key"},{"name":"ms","type":"number","role":"time"},
 {"name":"noise","type":"number","role":"noise"}],"rows":[%s]}]}`, strings.Join(rows, ","))
-	if err := os.WriteFile(filepath.Join(dir, "results.json"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "results.json"), []byte(text), 0o644))
 	return dir
 }
 

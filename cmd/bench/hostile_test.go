@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -19,9 +20,7 @@ func TestHostileTexts(t *testing.T) {
 		questions := t.Write(t.Text+".jsonl",
 			fmt.Sprintf(`{"instruction":%s,"output":%s,"check":"pass","kind":%s,"seen":true}`+"\n", t.JSON, t.JSON, t.JSON))
 		recorded := filepath.Join(t.Dir, t.Text)
-		if err := os.Mkdir(recorded, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Mkdir(recorded, 0o700))
 		t.Write(filepath.Join(t.Text, "golden.json"), "{"+t.JSON+": 1")
 		look := func(what string, args ...string) {
 			t.Helper()

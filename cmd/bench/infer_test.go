@@ -8,6 +8,7 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 )
@@ -21,9 +22,7 @@ func TestInfer(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	f, err := results.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	table := f.Table("infer")
 	for _, r := range table.Rows {
 		if r["context"] == 100.0 {
@@ -86,9 +85,7 @@ func TestInferQuantizations(t *testing.T) {
 // the layers, and 32 of the last norm.
 func TestWeightsRead(t *testing.T) {
 	s, err := shapeOf("--config", tinyModel(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	m := newTiny(t, s.config)
 	if got, want := weightsRead(m), 2*(32+64*32+2*(3*32*32+3*48*32+2*32)+32); got != want {
 		t.Errorf("%d bytes, want %d", got, want)
@@ -99,13 +96,9 @@ func TestWeightsRead(t *testing.T) {
 // routers: [8, 32] in each of two layers.
 func TestWeightsReadOfExperts(t *testing.T) {
 	s, err := shapeOf("--config", tinyModel(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	experts, err := s.counterpart()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	dense := weightsRead(newTiny(t, s.config))
 	if got, want := weightsRead(newTiny(t, experts.config)), dense+2*2*8*32; got != want {
 		t.Errorf("%d bytes, want %d", got, want)

@@ -17,6 +17,7 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 )
 
@@ -31,9 +32,7 @@ func TestKernels(t *testing.T) {
 		t.Fatalf("exit %d, %s\n%s", code, stderr, stdout)
 	}
 	f, err := results.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	table := f.Table("kernels")
 	fused := 0
 	for _, r := range table.Rows {
@@ -89,9 +88,7 @@ func TestKernels(t *testing.T) {
 	table.Rows = slices.Delete(table.Rows, 3, 4)
 	table.Rows[0]["time"] = 12345.0
 	b := results.Book{File: *f, Dir: dir}
-	if err := b.Save(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Save())
 	code, stdout, stderr = bench(t, args...)
 	if code != cli.Done || strings.Count(stdout, " ms ±")+strings.Count(stdout, "  too noisy, ±") != 2 {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)

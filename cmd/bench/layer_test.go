@@ -9,6 +9,7 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels/cuda"
 	"restyle/model"
 )
@@ -23,13 +24,9 @@ func TestLayer(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	f, err := results.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	s, err := shapeOf("--config", args[2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	none := map[string]float64{} // memory by pass
 	var sets []string
 	for _, r := range f.Table("layer").Rows {
@@ -90,9 +87,7 @@ func TestLayer(t *testing.T) {
 // TestLayerFLOPs compares what the products of a pass count with model.FLOPs, which counts the head, too.
 func TestLayerFLOPs(t *testing.T) {
 	s, err := shapeOf("--config", "llama-2-7b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	l := &layerRun{shape: s, tokens: 64, training: true}
 	c := l.config()
 	head := 6 * float64(c.Vocab*c.Dim)
@@ -122,9 +117,7 @@ func TestLayerSets(t *testing.T) {
 	for name, ops := range map[string][]string{"llama-2-7b": {"rmsnorm", "attention", "swiglu"},
 		"../../data/scratch/gpt.json": {"layernorm", "attention", "linear_activation"}} {
 		s, err := shapeOf("--config", name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		want := []string{"none", "all"}
 		for _, kind := range []string{"all but ", "only "} {
 			for _, op := range ops {

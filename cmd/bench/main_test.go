@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 func init() { settling = 0 } // the GPUs of tests have no clocks
@@ -95,9 +96,7 @@ func TestParity(t *testing.T) {
 		t.Errorf("the last line is %v", last)
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var full struct {
 		OK   bool
 		Rows []struct {
@@ -117,18 +116,12 @@ func TestParity(t *testing.T) {
 // line are printed nevertheless.
 func TestParity_BeyondLimitFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "qwen2")
-	if err := os.CopyFS(dir, os.DirFS("../../parity/testdata/qwen2")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(dir, os.DirFS("../../parity/testdata/qwen2")))
 	path := filepath.Join(dir, "golden.json")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	changed := bytes.Replace(data, []byte(`"loss": `), []byte(`"loss": 1`), 1)
-	if err := os.WriteFile(path, changed, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, changed, 0o644))
 	code, stdout, stderr := bench(t, "parity", dir, "--each")
 	if code != cli.Failed || stderr != "" {
 		t.Errorf("exit %d, %s", code, stderr)
@@ -160,13 +153,9 @@ func TestParity_Stopped(t *testing.T) {
 func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link.json")
-	if err := os.Symlink("a.json", link); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink("a.json", link))
 	for _, text := range []string{"one", "one", "two", "three"} {
-		if err := writeFile(link, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, writeFile(link, []byte(text)))
 	}
 	for name, want := range map[string]string{"a.json": "three", "link.json": "three", "a.json.bak": "one",
 		"a.json.bak.2": "two"} {

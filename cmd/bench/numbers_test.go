@@ -16,6 +16,7 @@ import (
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
 	"restyle/internal/cli/clitest"
+	"restyle/internal/expect"
 	"restyle/kernels/cpu"
 )
 
@@ -61,9 +62,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		done(t, train+flags+" --out "+out)
 		f, err := results.Load(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return f.Table("train").Rows[0][column]
 	}
 	page := func(rows map[string]clitest.Number) map[string]clitest.Number {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/opcheck"
 )
 
@@ -51,9 +52,7 @@ func TestOps(t *testing.T) {
 		t.Errorf("the last line is %v", last)
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var full opsReport
 	if err := json.Unmarshal(data, &full); err != nil || len(full.Rows) != 3+12 ||
 		full.Cases != len(opcheck.Of("add"))+len(opcheck.Of("swiglu")) {

@@ -16,6 +16,7 @@ import (
 
 	"restyle/grade"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/internal/sandbox"
 )
 
@@ -35,9 +36,7 @@ const known = `{"instruction":"How do I print hello world?","output":"print(\"he
 func knownFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "known.jsonl")
-	if err := os.WriteFile(path, []byte(known), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(known), 0o644))
 	return path
 }
 
@@ -47,18 +46,12 @@ func TestQualityUsage(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
 	bad := filepath.Join(t.TempDir(), "bad.jsonl")
 	for path, text := range map[string]string{empty: "\n", bad: known + `{"instruction":"x"}`} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o600))
 	adapter := t.TempDir()
-	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte("{}"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte("{}"), 0o666))
 	for _, c := range []struct {
 		args string
 		code int
@@ -107,14 +100,10 @@ func TestQualityUsage(t *testing.T) {
 // default.
 func TestQuality_OwnNamedTemplate(t *testing.T) {
 	model := t.TempDir()
-	if err := os.CopyFS(model, os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(model, os.DirFS(tinyBase)))
 	config := `{"eos_token": "<|im_end|>", "chat_template": [{"name": "short", "template": "{% for m in messages %}` +
 		"[{{ m.role }}]{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}" + `"}]}`
-	if err := os.WriteFile(filepath.Join(model, "tokenizer_config.json"), []byte(config), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(model, "tokenizer_config.json"), []byte(config), 0o666))
 	for _, args := range [][]string{
 		{"quality", "--base", model, "--only", "base", "--python", "", "--limit", "1", "--max-tokens", "4"},
 		{"train", "--model", model, "--modes", "fused", "--rows", "8", "--steps", "1", "--seq", "64"},
@@ -202,9 +191,7 @@ func TestQualityBaseGone(t *testing.T) {
 	dir := t.TempDir()
 	gone := filepath.Join(dir, "base")
 	run := fmt.Appendf(nil, `{"base_model": %q}`, gone)
-	if err := os.WriteFile(filepath.Join(dir, "run.json"), run, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "run.json"), run, 0o644))
 	code, _, stderr := bench(t, "quality", "--tuned", dir)
 	want := dir + " was made from the model in " + gone + ", which is not there any more: say where it is with --base"
 	if code != cli.Usage || !strings.Contains(stderr, want) {
@@ -234,9 +221,7 @@ func TestQualityWithoutPython(t *testing.T) {
 func TestQualityLimit(t *testing.T) {
 	o := &qualityOptions{limit: 7}
 	questions, err := o.read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	seen := 0
 	for _, q := range questions {
 		if q.Seen {

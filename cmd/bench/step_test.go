@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
@@ -30,9 +31,7 @@ const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama
 func tinyModel(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(path, []byte(tinyConfig), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(tinyConfig), 0o644))
 	return path
 }
 
@@ -73,9 +72,7 @@ func TestStep(t *testing.T) {
 		}
 	}
 	file, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer file.Close()
 	logged, err := csv.NewReader(file).ReadAll()
 	if err != nil || len(logged) != 5 {
@@ -150,10 +147,8 @@ func TestStepCheck(t *testing.T) {
 		table := &stepTable{out: io.Discard}
 		l := &stepLine{batch: 1, seq: 8, accumulate: 1, config: model.Config{Vocab: 8, Dim: 8, Heads: 1, KVHeads: 1,
 			HeadDim: 8, Layers: 1, Inner: 8}}
-		if err := table.add(l, stepResult{Mode: "fused", Seconds: []float64{1}, Memory: 1000,
-			estimate: c.estimate}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, table.add(l, stepResult{Mode: "fused", Seconds: []float64{1}, Memory: 1000,
+			estimate: c.estimate}))
 		if err := table.check(); (err != nil) != c.wrong {
 			t.Errorf("an estimate of %d for 1000: %v", c.estimate, err)
 		}
@@ -182,9 +177,7 @@ func TestStep_BesideAnotherProgram(t *testing.T) {
 	config := tinyModel(t)
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o644))
 		return "sh " + path + " " + filepath.Join(dir, "told")
 	}
 	answer := script("answer", `cat > "$1"
@@ -242,9 +235,7 @@ func TestStep_Adapters(t *testing.T) {
 	dir := t.TempDir()
 	script, told := filepath.Join(dir, "script"), filepath.Join(dir, "told")
 	const answer = "cat > \"$1\"\necho '{\"mode\": \"torch-eager\", \"seconds\": [1]}'\n"
-	if err := os.WriteFile(script, []byte(answer), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(script, []byte(answer), 0o644))
 	args := []string{"step", "--config", tinyModel(t), "--shapes", "2x8", "--steps", "1", "--warmup", "0",
 		"--device", "cpu", "--check", "--beside", "sh " + script + " " + told}
 	code, out, errs := bench(t, append(args, "--lora", "r=4,alpha=8", "--quantize-base", "nf4")...)
@@ -293,13 +284,9 @@ func TestConfigs_KnownByName(t *testing.T) {
 func newTiny(t *testing.T, c model.Config) *model.Model {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	m, err := model.New(d, c, model.Options{MaxTokens: 32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	randomWeights(m)
 	t.Cleanup(func() {
 		if err := errors.Join(m.Close(), d.Close()); err != nil {

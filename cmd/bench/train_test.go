@@ -15,6 +15,7 @@ import (
 
 	"restyle/cmd/bench/results"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // fakeTorch plays a python3 with torch: it answers each line as the docs of pytorch.py say. Its losses count the steps.
@@ -36,9 +37,7 @@ done
 func newTorch(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "python")
-	if err := os.WriteFile(path, []byte(fakeTorch), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(fakeTorch), 0o755))
 	return path
 }
 
@@ -53,9 +52,7 @@ func TestTrain(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	f, err := results.Load(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	rows := f.Table("train").Rows
 	if len(rows) != 3 {
 		t.Fatalf("%v", rows)
@@ -140,9 +137,7 @@ func TestTrain_CtrlCStopsOtherProgram(t *testing.T) {
 	if code != cli.Failed || stderr.String() != want {
 		t.Errorf("exit %d, %s, want %s", code, &stderr, want)
 	}
-	if err := os.Remove(pipe); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Remove(pipe))
 	if code, _, stderr := bench(t, args...); code != cli.Done || stderr != "" {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
@@ -226,9 +221,7 @@ func TestPeer_BadAnswers(t *testing.T) {
 		`echo '{"loss": "none"}'`: `it: its answer "{\"loss\": \"none\"}": json: `,
 	} {
 		p, err := startPeer(t.Context(), "it", "sh", "-c", script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var took stepTaken
 		if err := p.ask("a step", true, &took); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", script, err, want)

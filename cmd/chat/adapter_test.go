@@ -26,20 +26,14 @@ import (
 func randomAdapter(t *testing.T, base, question string, o hf.AdapterOptions) (dir, answer string) {
 	t.Helper()
 	c, err := models.Open(t.Context(), nil, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	spec := lora.Spec{Rank: 4, Alpha: 8, Targets: lora.Targets{AllLinear: true}}
 	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Adapter: spec.Of})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	r := rand.New(rand.NewPCG(3, 4))
 	var of []model.Param
@@ -54,30 +48,18 @@ func randomAdapter(t *testing.T, base, question string, o hf.AdapterOptions) (di
 		}
 		d.Upload(p.W, values)
 	}
-	if err := c.Load(t.Context(), d, of, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Load(t.Context(), d, of, nil))
 	dir = filepath.Join(t.TempDir(), "adapter")
-	if err := hf.SaveAdapter(dir, spec, d, m.Params(), o); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, hf.SaveAdapter(dir, spec, d, m.Params(), o))
 	codec, err := infer.CodecOf(c, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	e, err := infer.NewWithCodec(m, codec, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer e.Close()
 	prompt, err := e.Prompt([]chat.Message{{Role: "user", Content: question}}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	g, err := e.Start(prompt.IDs, infer.Options{MaxTokens: 12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for g.Next(t.Context()) {
 		answer += g.Text()
 	}
@@ -112,20 +94,14 @@ func TestAdapter_AnswersAsInTraining(t *testing.T) {
 // TestAdapter_FindsItsBase asks adapters with what they record, and what the flags name, of their base.
 func TestAdapter_FindsItsBase(t *testing.T) {
 	c, err := hf.OpenModel(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	digest, err := c.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	adapter, _ := randomAdapter(t, tinyBase, "x", hf.AdapterOptions{})
 	parent := filepath.Dir(adapter)
 	here, err := filepath.Abs(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const unchecked = "cannot be checked: no digest is recorded"
 	for _, test := range []struct {
 		base, record, flags string
@@ -155,20 +131,14 @@ func TestAdapter_FindsItsBase(t *testing.T) {
 			continue
 		}
 		write := func(file, text string) {
-			if err := os.WriteFile(filepath.Join(adapter, file), []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(filepath.Join(adapter, file), []byte(text), 0o666))
 		}
 		_ = os.RemoveAll(filepath.Join(parent, "base"))
 		if test.base == "../base" {
-			if err := os.CopyFS(filepath.Join(parent, "base"), os.DirFS(tinyBase)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.CopyFS(filepath.Join(parent, "base"), os.DirFS(tinyBase)))
 		}
 		text, err := os.ReadFile(filepath.Join(adapter, "adapter_config.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		at := strings.Index(string(text), `"base_model_name_or_path":`)
 		end := at + strings.Index(string(text[at:]), "\n")
 		write("adapter_config.json", fmt.Sprintf("%s\"base_model_name_or_path\": %q,%s", text[:at], test.base, text[end:]))

@@ -13,6 +13,7 @@ import (
 
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels"
 )
 
@@ -20,26 +21,20 @@ import (
 func refusing(t *testing.T, model string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(model)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(dir, os.DirFS(model)))
 	path := filepath.Join(dir, "tokenizer_config.json")
 	var config map[string]any
 	data, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(data, &config)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	config["chat_template"] = "{% if 'mercy' in messages[-1].content %}{{ raise_exception('no mercy') }}{% endif %}" +
 		config["chat_template"].(string)
 	if data, err = json.Marshal(config); err == nil {
 		err = os.WriteFile(path, data, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return dir
 }
 
@@ -93,9 +88,7 @@ func drawing(n int, f func(c *chatter) error) func(c *chatter) (end func()) {
 // disturbances are the ways in which a step of a session fails.
 func disturbances(t *testing.T) map[string]disturbance {
 	existing := filepath.Join(t.TempDir(), "there.json")
-	if err := os.WriteFile(existing, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(existing, nil, 0o644))
 	const failing = "How do I print hello world?"
 	long := strings.Repeat("word ", 500)
 	everyone := []string{baseLabel, tunedLabel}
@@ -136,16 +129,12 @@ func disturbances(t *testing.T) map[string]disturbance {
 func TestAfterAnError_AnswersAreTheSame(t *testing.T) {
 	base, tuned := refusing(t, tinyBase), refusing(t, tinyTuned)
 	device, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer device.Close()
 	var engines []*infer.Engine
 	for _, name := range []string{base, tuned} {
 		e, err := infer.Open(t.Context(), device, name, infer.OpenOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer e.Close()
 		engines = append(engines, e)
 	}
@@ -170,9 +159,7 @@ func TestAfterAnError_AnswersAreTheSame(t *testing.T) {
 		}
 		c.display = scripted(func([]pane) error { return nil })
 		in := lines{"Count to ten."}
-		if err := c.session(t.Context(), &in); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, c.session(t.Context(), &in))
 		end := func() {}
 		if d.begin != nil {
 			end = d.begin(c)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // screen is a terminal with what the command uses of one: lines that scroll out at the top, and the few control
@@ -186,9 +187,7 @@ step.                                  │ is the wrong way round:
 
 `},
 	} {
-		if err := d.draw(step.panes); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.draw(step.panes))
 		got := strings.Join(s.lines(), "\n")
 		if want := strings.TrimPrefix(step.want, "\n"); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -218,9 +217,7 @@ func TestColumns_EndWithWholeAnswersOnce(t *testing.T) {
 					}
 				}
 			}
-			if err := d.draw(two(texts[0], texts[1], done[0], done[1])); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, d.draw(two(texts[0], texts[1], done[0], done[1])))
 		}
 		column := columnWidth(s.width)
 		left, right := two(texts[0], texts[1], true, true)[0].lines(column), two(texts[0], texts[1], true,
@@ -274,9 +271,7 @@ func TestPiped_AnswersOneAfterAnother(t *testing.T) {
 		{two("new", "a\nb", true, false), "base  │ new\nbase  │\nbase  │ [5 tokens]\ntuned │ a\n"},
 	} {
 		b.Reset()
-		if err := d.draw(step.panes); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.draw(step.panes))
 		if b.String() != step.want {
 			t.Errorf("got\n%s\nwant\n%s", b.String(), step.want)
 		}
@@ -300,9 +295,7 @@ func TestLinesDisplay(t *testing.T) {
 		{two("new", "", true, false), "base  │ new\nbase  │\nbase  │ [5 tokens]\n"},
 	} {
 		b.Reset()
-		if err := d.draw(step.panes); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.draw(step.panes))
 		if b.String() != step.want {
 			t.Errorf("got\n%s\nwant\n%s", b.String(), step.want)
 		}
@@ -316,9 +309,7 @@ func TestPlainDisplay(t *testing.T) {
 		{text: "Use"}, {text: "Use a\nslice"}, {text: "Use a\nslice.", done: true, foot: "[3 tokens]"},
 		{text: "Next"}, {text: "Next\n", done: true, foot: "[1 token]"},
 	} {
-		if err := d.draw([]pane{p}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.draw([]pane{p}))
 	}
 	if out.String() != "Use a\nslice.\nNext\n" || notes.String() != "\n[3 tokens]\n\n\n[1 token]\n\n" {
 		t.Errorf("out %q, notes %q", out.String(), notes.String())
@@ -335,14 +326,10 @@ func TestPlainWraps(t *testing.T) {
 		d := &plainDisplay{w: s, notes: s, width: func() int { return width }}
 		for n := range len(answer) {
 			if utf8.ValidString(answer[:n]) {
-				if err := d.draw([]pane{{text: answer[:n]}}); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, d.draw([]pane{{text: answer[:n]}}))
 			}
 		}
-		if err := d.draw([]pane{{text: answer, done: true, foot: "[cut at 20 tokens]"}}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.draw([]pane{{text: answer, done: true, foot: "[cut at 20 tokens]"}}))
 		want := append(append(cli.Wrap(answer, width), ""), cli.Wrap("[cut at 20 tokens]", width)...)
 		if got := s.lines(); !slices.Equal(got[:len(want)], want) {
 			t.Errorf("%d columns:\n%q\nwant\n%q", width, got, want)
@@ -355,9 +342,7 @@ func TestPlainWraps(t *testing.T) {
 func TestHelpFits(t *testing.T) {
 	var notes strings.Builder
 	c := &chatter{notes: &notes}
-	if err := c.help(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.help(t.Context(), ""))
 	for line := range strings.Lines(notes.String()) {
 		if n := cli.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
 			t.Errorf("%d columns: %s", n, line)

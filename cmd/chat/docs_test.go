@@ -9,18 +9,15 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // TestDocs_HaveEveryCommand checks that docs/chat.md has every command that /help lists.
 func TestDocs_HaveEveryCommand(t *testing.T) {
 	page, err := os.ReadFile("../../docs/chat.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var help bytes.Buffer
-	if err := (&chatter{notes: &help}).help(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, (&chatter{notes: &help}).help(t.Context(), ""))
 	commands := regexp.MustCompile(`(?m)^  (/\w+)`).FindAllStringSubmatch(help.String(), -1)
 	if len(commands) < 10 {
 		t.Fatalf("/help lists only %v", commands)
@@ -37,9 +34,7 @@ func TestDocs_HaveEveryCommand(t *testing.T) {
 // them.
 func TestDocs_SampleAnswer(t *testing.T) {
 	page, err := os.ReadFile("../../docs/chat.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const question, answer = `\$ go run ./cmd/chat (--base starter [^"]*) --prompt "([^"]*)"\n`, `\nlog [^\n]*\n(.*?)\n…`
 	sample := regexp.MustCompile("(?s)" + question + ".*?" + answer).FindSubmatch(page)
 	if sample == nil {

@@ -20,19 +20,15 @@ import (
 func TestRecordIsSynced(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	r, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer r.close()
 	var events []string
 	defer disk.Watch(func(op string, names ...string) error {
 		events = append(events, op+" "+filepath.Base(names[0]))
 		return nil
 	})()
-	if err := errors.Join(r.add(event{Event: "ask", ID: "1"}, true), r.add(event{Event: "part", ID: "1"}, false),
-		r.log(&entry{id: "1"})); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(r.add(event{Event: "ask", ID: "1"}, true), r.add(event{Event: "part", ID: "1"}, false),
+		r.log(&entry{id: "1"})))
 	want := []string{"write log.jsonl", "sync log.jsonl", "write log.jsonl", "write log.md", "sync log.md",
 		"write log.jsonl", "sync log.jsonl"}
 	if !slices.Equal(events, want) {
@@ -67,9 +63,7 @@ func TestRecordEveryCallFails(t *testing.T) {
 			t.Errorf("call %d of %d fails: %v", fail, n, err)
 		}
 		r, recovered, err := openRecord(md)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r.close()
 		if entries := strings.Count(expect.Read(t, md), "### Query"); asked && entries-recovered > 1 || asked &&
 			entries == 0 {
@@ -86,19 +80,13 @@ func TestRecordEveryCallFails(t *testing.T) {
 func TestTwoChats(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	first, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	second, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer second.close()
 	for _, r := range []*record{first, second, first, second} {
-		if err := r.add(event{Event: "ask", ID: newID(), Question: "q", Models: map[string]string{"base": "b"}},
-			false); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.add(event{Event: "ask", ID: newID(), Question: "q", Models: map[string]string{"base": "b"}},
+			false))
 	}
 	if events := readEvents(t, jsonlPath(md)); len(events) != 4 {
 		t.Errorf("%d events of 4 are there", len(events))
@@ -116,9 +104,7 @@ func TestTwoChats(t *testing.T) {
 func TestRecord_ReadsCompleteAnswers(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	r, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i := range keptQuestions + 3 {
 		r.add(event{Event: "ask", ID: fmt.Sprint(i), Question: fmt.Sprint(i), Models: map[string]string{"base": "b"}}, false)
 		r.add(event{Event: "answer", ID: fmt.Sprint(i), Model: "base", Answer: &answer{Text: "whole", Reason: "stop"}}, false)
@@ -156,24 +142,16 @@ func TestRecordThroughLinks(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	md := filepath.Join(dir, "log.md")
 	for _, path := range []string{md, jsonlPath(md)} {
-		if err := os.Symlink(filepath.Join(outside, filepath.Base(path)), path); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Symlink(filepath.Join(outside, filepath.Base(path)), path))
 	}
 	for range 2 {
 		r, _, err := openRecord(md)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(r.log(&entry{id: "1", question: "q"}), r.close()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, errors.Join(r.log(&entry{id: "1", question: "q"}), r.close()))
 	}
 	was := expect.Read(t, filepath.Join(outside, "log.md")) + expect.Read(t, filepath.Join(outside, "log.jsonl"))
 	if os.Geteuid() == 0 { // only root can act as another user
-		if err := os.Chmod(dir, 0o777|fs.ModeSticky); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Chmod(dir, 0o777|fs.ModeSticky))
 		for _, path := range []string{md, jsonlPath(md)} {
 			if err := os.Lchown(path, 4321, -1); err != nil {
 				t.Skip("this root cannot give files to other users: ", err)
@@ -190,9 +168,7 @@ func TestRecordThroughLinks(t *testing.T) {
 		t.Errorf("written through another user's link: %q", got)
 	}
 	pipe := filepath.Join(outside, "pipe.md")
-	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o666))
 	_, _, err := openRecord(pipe)
 	expect.Error(t, err, "not a regular file", "choose another file with --log")
 }

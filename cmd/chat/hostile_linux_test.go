@@ -8,27 +8,22 @@ import (
 	"path/filepath"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
 // TestHostileTextsOnATerminal is TestHostileTexts on a terminal, on which the command draws.
 func TestHostileTextsOnATerminal(t *testing.T) {
 	chat, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var lines []byte
 	for _, text := range hostile.Texts {
 		line, err := json.Marshal(map[string]string{"prompt": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		lines = append(append(append(append(lines, line...), '\n'), line...), '\n')
 	}
 	questions := filepath.Join(t.TempDir(), "questions.jsonl")
-	if err := os.WriteFile(questions, lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(questions, lines, 0o600))
 	for _, only := range [][]string{nil, {"--only", "base"}} {
 		args, log := both(t, append(only, "--prompts", questions, "--max-tokens", "2")...)
 		cmd := exec.Command(chat, args...)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"restyle/infer"
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -64,16 +65,12 @@ func TestHostileAnswers(t *testing.T) {
 				for _, reply := range replies {
 					reply.text.WriteString(r)
 				}
-				if err := c.show("id", replies); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, c.show("id", replies))
 			}
 			for _, reply := range replies {
 				reply.done = true
 			}
-			if err := c.show("id", replies); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, c.show("id", replies))
 			if found := hostile.Found(out.String(), way.terminal); found != "" {
 				t.Errorf("%s, %+v: %s", name, way, found)
 			}

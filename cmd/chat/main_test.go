@@ -158,27 +158,19 @@ func TestOnlyFlag(t *testing.T) {
 
 func TestTheBaseOfATunedModel(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(tinyTuned)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(dir, os.DirFS(tinyTuned)))
 	base, err := filepath.Abs(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	card := filepath.Join(dir, "README.md")
-	if err := os.WriteFile(card, []byte("---\nlicense: mit\nbase_model: "+base+"\n---\n# A model\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(card, []byte("---\nlicense: mit\nbase_model: "+base+"\n---\n# A model\n"), 0o644))
 	if o := invoke(t, "", "--tuned", dir, "--prompt", "Count to ten.", "--temperature", "0", "--log",
 		""); o.code != cli.Done || !strings.Contains(o.stdout, "base  │ 1, 2, 3") {
 		t.Errorf("%v", o)
 	}
 	// export's record comes first, and a directory that is gone is no name of a hub model.
 	gone := filepath.Join(dir, "gone")
-	if err := os.WriteFile(filepath.Join(dir, "export.json"), fmt.Appendf(nil, `{"base_model": %q}`, gone),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "export.json"), fmt.Appendf(nil, `{"base_model": %q}`, gone),
+		0o644))
 	if o := invoke(t, "", "--tuned", dir, "--prompt", "x", "--log", ""); o.code != cli.Usage ||
 		!strings.Contains(o.stderr, dir+" was made from the model in "+gone+", which is not there any more: say where it is "+
 			"with --base") {
@@ -193,9 +185,7 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 	refs := filepath.Join(repo, "refs")
 	err = errors.Join(os.Remove(filepath.Join(dir, "export.json")), os.CopyFS(snapshot, os.DirFS(dir)),
 		os.Mkdir(refs, 0o755), os.WriteFile(filepath.Join(refs, "main"), []byte(commit), 0o644))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for tuned, want := range map[string]string{"owner/tuned": "\nbase   " + base + ", ",
 		"owner/absent": `--tuned owner/absent: there is no directory "owner/absent", and the hub: model owner/absent@main: ` +
 			"not "} {
@@ -250,13 +240,9 @@ func TestSuggestedSampling(t *testing.T) {
 		{`"do_sample": true, "top_p": 0`, nil, "generation_config.json of "},
 	} {
 		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(tinyBase)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id": 2, `+test.config+"}"),
-			0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.CopyFS(dir, os.DirFS(tinyBase)))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id": 2, `+test.config+"}"),
+			0o644))
 		args, typed := []string{"--base", dir, "--tuned", tinyTuned, "--log", "", "--prompt", "Count to ten."}, ""
 		if len(test.flags) > 0 && test.flags[0][0] == '/' {
 			args, typed, test.flags = args[:6], test.flags[0]+"\n", test.flags[1:]
@@ -270,10 +256,8 @@ func TestSuggestedSampling(t *testing.T) {
 
 func TestPromptsFlag(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions.jsonl")
-	if err := os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"),
+		0o644))
 	args, log := both(t, "--prompts", file)
 	o := invoke(t, "", args...)
 	if o.code != cli.Done || !strings.Contains(o.stdout, "tuned │ Obviously: 1") ||
@@ -391,9 +375,7 @@ func TestSession(t *testing.T) {
 
 func TestCommandErrors(t *testing.T) {
 	existing := filepath.Join(t.TempDir(), "there.json")
-	if err := os.WriteFile(existing, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(existing, nil, 0o644))
 	for input, says := range map[string]string{
 		"/regen": "there is no question yet", "/edit x": "there is no question yet", "/vote base": "there is no question yet",
 		"/set colour red": `setting "colour": unknown`, "/set top-p 2": "top-p 2",
@@ -478,41 +460,27 @@ func TestOldTurns_AreDroppedWithANote(t *testing.T) {
 // withGemmaTokens returns the tiny base model with other texts for its special tokens.
 func withGemmaTokens(t *testing.T) string {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(dir, os.DirFS(tinyBase)))
 	path := filepath.Join(dir, "tokenizer.json")
 	text := strings.NewReplacer(`"<|endoftext|>"`, `"<bos>"`, `"<|im_end|>"`, `"<end_of_turn>"`).Replace(expect.Read(t,
 		path))
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o644))
 	return dir
 }
 
 func TestUsage_Errors(t *testing.T) {
 	dir := t.TempDir()
 	noTokenizer := filepath.Join(dir, "bare")
-	if err := os.CopyFS(noTokenizer, os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(noTokenizer, os.DirFS(tinyBase)))
 	os.Remove(filepath.Join(noTokenizer, "tokenizer.json"))
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(filepath.Join(dir, "diary.jsonl"), []byte("{\"prompt\": \"a\"}\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "diary.jsonl"), []byte("{\"prompt\": \"a\"}\n"), 0o666))
+	expect.OK(t, os.WriteFile(file, []byte("\n"), 0o644))
 	pipe := filepath.Join(dir, "pipe.md")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o600))
 	questions := filepath.Join(dir, "questions.md")
-	if err := errors.Join(os.WriteFile(questions, []byte("one\ntwo\n"), 0o600),
-		os.Symlink(questions, filepath.Join(dir, "link.md"))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.WriteFile(questions, []byte("one\ntwo\n"), 0o600),
+		os.Symlink(questions, filepath.Join(dir, "link.md"))))
 	tiny := []string{"--base", tinyBase, "--only", "base", "--log", ""}
 	for _, c := range []struct {
 		name string
@@ -744,13 +712,9 @@ var slowModel = sync.OnceValues(func() (dir string, err error) {
 func process(t testing.TB, args ...string) (cmd *exec.Cmd, log string) {
 	t.Helper()
 	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	slow, err := slowModel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	log = filepath.Join(t.TempDir(), "log.md")
 	cmd = exec.Command(path, append([]string{"--base", slow, "--tuned", slow, "--max-tokens", "8000", "--log", log},
 		args...)...)

@@ -10,18 +10,15 @@ import (
 
 	"restyle/data"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // TestEmbeddedModel_ByNameAndAsBase uses the embedded model by its name, and as the base that a tuned model names.
 func TestEmbeddedModel_ByNameAndAsBase(t *testing.T) {
 	tuned := filepath.Join(t.TempDir(), "tuned")
-	if err := os.CopyFS(tuned, os.DirFS(tinyTuned)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(tuned, "README.md"), []byte("---\nbase_model: starter\n---\n"),
-		0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(tuned, os.DirFS(tinyTuned)))
+	expect.OK(t, os.WriteFile(filepath.Join(tuned, "README.md"), []byte("---\nbase_model: starter\n---\n"),
+		0o644))
 	_, absent := data.StarterModel()
 	for _, args := range [][]string{{"--base", "starter", "--only", "base"}, {"--tuned", "starter", "--only", "tuned"},
 		{"--tuned", tuned}} {
@@ -41,18 +38,14 @@ func TestUnfinishedModel_IsNamed(t *testing.T) {
 	dir := t.TempDir()
 	checkpoint := filepath.Join(dir, "checkpoints", "best-000010")
 	for _, to := range []string{dir, checkpoint} {
-		if err := os.CopyFS(to, os.DirFS(tinyTuned)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.CopyFS(to, os.DirFS(tinyTuned)))
 	}
 	const note = " has not finished: this is not its final model\n"
 	for _, test := range []struct {
 		run  string
 		want int
 	}{{`{"finished":false}`, 1}, {`{"finished":true}`, 0}, {`{}`, 0}, {"", 0}} {
-		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(test.run), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, "run.json"), []byte(test.run), 0o644))
 		for _, tuned := range []string{dir, checkpoint} {
 			for _, only := range []string{"tuned", "base"} {
 				o := invoke(t, "", "--base", tinyBase, "--tuned", tuned, "--only", only, "--prompt", "x", "--max-tokens", "1",

@@ -8,23 +8,20 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/internal/cli/clitest"
+	"restyle/internal/expect"
 )
 
 // TestNumberFlags_AtZero checks every flag that takes a number at 0, also where generation_config.json says something
 // else, and what it refuses. Effects are counted in answers.
 func TestNumberFlags_AtZero(t *testing.T) {
 	model := t.TempDir()
-	if err := os.CopyFS(model, os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(model, os.DirFS(tinyBase)))
 	// answers returns how many different answers four seeds give, for a model whose generation_config.json has more
 	// settings.
 	answers := func(t *testing.T, config string, flags ...string) int {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(model, "generation_config.json"),
-			[]byte(`{"eos_token_id": 2, "do_sample": true, "temperature": 5, "top_k": 0`+config+"}"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(model, "generation_config.json"),
+			[]byte(`{"eos_token_id": 2, "do_sample": true, "temperature": 5, "top_k": 0`+config+"}"), 0o644))
 		different := map[string]bool{}
 		for _, seed := range []string{"0", "1", "2", "3"} {
 			o := invoke(t, "", append([]string{"--base", model, "--only", "base", "--log", "", "--prompt", "Count to ten.",

@@ -16,13 +16,9 @@ func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "here")
 	elsewhere := filepath.Join(from, "..", "else")
 	for name, model := range map[string]string{"first-model": tinyBase, "second-model": tinyTuned} {
-		if err := os.CopyFS(filepath.Join(from, name), os.DirFS(model)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.CopyFS(filepath.Join(from, name), os.DirFS(model)))
 	}
-	if err := os.Mkdir(elsewhere, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(elsewhere, 0o777))
 	ask := func(up, question string) {
 		t.Helper()
 		o := invoke(t, "", "--base", up+"first-model", "--tuned", up+"second-model", "--temperature", "0", "--log",

@@ -50,9 +50,7 @@ func newConsole(t testing.TB, width, height int) *console {
 		t.Skip("this system gives out no terminals: ", err)
 	}
 	size := &unix.Winsize{Col: uint16(width), Row: uint16(height)}
-	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, size); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, size))
 	c := &console{keys: keys, tty: tty, screen: newScreen(t, width, height), ended: make(chan struct{})}
 	c.screen.wraps = true
 	go func() {
@@ -89,9 +87,7 @@ func (c *console) start(t testing.TB, cmd *exec.Cmd) {
 	cmd.Stdin, cmd.Stdout = c.tty, c.tty
 	cmd.Env = append(os.Environ(), "TERM=xterm")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Start())
 }
 
 // TestTerminal_WholeSession types a whole session at a terminal, once wide and once narrow.
@@ -100,9 +96,7 @@ func TestTerminal_WholeSession(t *testing.T) {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			c := newConsole(t, width, 24)
 			before, err := term.GetState(int(c.tty.Fd()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			cmd, log := process(t, "--temperature", "0.9")
 			var stderr watched
 			cmd.Stderr = &stderr

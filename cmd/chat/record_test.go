@@ -17,9 +17,7 @@ import (
 func readEvents(t testing.TB, path string) (events []event) {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
@@ -72,17 +70,11 @@ func TestRecord(t *testing.T) {
 			{Event: "part", ID: id, Text: map[string]string{"base": "ans"}},
 			{Event: "answer", ID: id, Model: "base", Answer: &answer{Text: "answer", Reason: "stop"}},
 		} {
-			if err := r.add(e, true); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, r.add(e, true))
 		}
-		if err := r.log(&entry{id: id, question: "q <b>",
-			answers: map[string]*answer{"base": {Text: "answer"}}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.log(&entry{id: id, question: "q <b>",
+			answers: map[string]*answer{"base": {Text: "answer"}}}))
+		expect.OK(t, r.close())
 	}
 	if n := strings.Count(expect.Read(t, md), "### Query: *\"q &lt;b>\"*"); n != 2 {
 		t.Errorf("%d entries:\n%s", n, expect.Read(t, md))
@@ -102,9 +94,7 @@ func TestRecord_RefusesOtherFiles(t *testing.T) {
 	for text, ours := range map[string]bool{"": true, `{"ev`: true, `{"event":"ask","id":"1"}` + "\n": true, "\n": false,
 		"[]": false, `{"prompt":"a"}` + "\n": false} {
 		md := filepath.Join(t.TempDir(), "log.md")
-		if err := os.WriteFile(jsonlPath(md), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(jsonlPath(md), []byte(text), 0o666))
 		for range 3 {
 			r, _, err := openRecord(md)
 			if ours != (err == nil) {
@@ -113,9 +103,7 @@ func TestRecord_RefusesOtherFiles(t *testing.T) {
 			if err != nil {
 				break
 			}
-			if err := errors.Join(r.add(event{Event: "ask", ID: newID(), Question: "q"}, true), r.close()); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, errors.Join(r.add(event{Event: "ask", ID: newID(), Question: "q"}, true), r.close()))
 		}
 		if got := expect.Read(t, jsonlPath(md)); !strings.HasPrefix(got, text) || !ours && got != text {
 			t.Errorf("%q became %q", text, got)
@@ -128,9 +116,7 @@ func TestRecover(t *testing.T) {
 	dir := t.TempDir()
 	md := filepath.Join(dir, "log.md")
 	r, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	models := map[string]string{"base": "b", "tuned": "t"}
 	for _, e := range []event{
 		{Event: "ask", ID: "1", Question: "first", Models: models},
@@ -139,9 +125,7 @@ func TestRecover(t *testing.T) {
 		{Event: "answer", ID: "1", Model: "base", Answer: &answer{Text: "one", Reason: "stop"}},
 		{Event: "answer", ID: "1", Model: "tuned", Answer: &answer{Text: "two", Reason: "stop"}},
 	} {
-		if err := r.add(e, false); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, r.add(e, false))
 	}
 	r.close()
 	whole := expect.Read(t, jsonlPath(md))
@@ -152,14 +136,10 @@ func TestRecover(t *testing.T) {
 			continue // each of these takes an fsync
 		}
 		os.Remove(md)
-		if err := os.WriteFile(jsonlPath(md), []byte(whole[:n]), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(jsonlPath(md), []byte(whole[:n]), 0o644))
 		for again := range 2 {
 			r, recovered, err := openRecord(md)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			r.close()
 			want := 0
 			if again == 0 && n >= ask-1 { // the final line break is not required
@@ -192,13 +172,9 @@ func TestRecover(t *testing.T) {
 func TestARunningChatIsNotRecovered(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
 	first, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.add(event{Event: "ask", ID: "1", Question: "q", Models: map[string]string{"base": "b"}},
-		true); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, first.add(event{Event: "ask", ID: "1", Question: "q", Models: map[string]string{"base": "b"}},
+		true))
 	second, recovered, err := openRecord(md)
 	if err != nil || recovered != 0 {
 		t.Errorf("a second chat wrote %d entries of the first, %v", recovered, err)
@@ -214,13 +190,9 @@ func TestARunningChatIsNotRecovered(t *testing.T) {
 
 func TestTornMarkdown(t *testing.T) {
 	md := filepath.Join(t.TempDir(), "log.md")
-	if err := os.WriteFile(md, []byte("### Query: *\"to"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(md, []byte("### Query: *\"to"), 0o644))
 	r, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r.log(&entry{id: "1", question: "q", answers: map[string]*answer{"base": {Text: "a"}}})
 	r.close()
 	if text := expect.Read(t, md); !strings.HasPrefix(text, "### Query: *\"to\n### Query: *\"q\"*\n") {
@@ -241,9 +213,7 @@ func TestRecordErrors(t *testing.T) {
 	}
 	md := filepath.Join(dir, "log.md")
 	r, _, err := openRecord(md)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r.jsonl.Close()
 	r.jsonl = &disk.File{File: full}
 	for range 2 {

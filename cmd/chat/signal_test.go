@@ -29,9 +29,7 @@ func TestInterruptOfOneQuestion(t *testing.T) {
 	cmd, log := process(t, "--prompt", "hello")
 	var stdout, stderr watched
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Start())
 	until(t, "a part of the answer", func() bool { return strings.Contains(tryRead(jsonlPath(log)), `"part"`) })
 	cmd.Process.Signal(syscall.SIGINT)
 	if code := exitCode(cmd.Wait()); code != cli.Stopped {
@@ -55,14 +53,10 @@ func tryRead(path string) string {
 func TestInterruptInASession(t *testing.T) {
 	cmd, log := process(t)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var stderr watched
 	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Start())
 	events := func(kind string) int { return strings.Count(tryRead(jsonlPath(log)), `"event":"`+kind+`"`) }
 	io.WriteString(in, "first\n")
 	until(t, "the first answer", func() bool { return events("part") > 0 })
@@ -84,9 +78,7 @@ func TestInterruptInASession(t *testing.T) {
 // TestSIGTERM_KeepsTheAnswer checks that chat exits cleanly on SIGTERM and keeps the answer.
 func TestSIGTERM_KeepsTheAnswer(t *testing.T) {
 	cmd, log := process(t, "--prompt", "hello")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Start())
 	until(t, "a part of the answer", func() bool { return strings.Contains(tryRead(jsonlPath(log)), `"part"`) })
 	cmd.Process.Signal(syscall.SIGTERM)
 	if code := exitCode(cmd.Wait()); code != cli.Stopped {
@@ -110,9 +102,7 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	if _, err := cmd.StdinPipe(); err != nil { // the test writes nothing to it
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Start())
 	left := make(chan struct{})
 	go func() {
 		cmd.Wait()

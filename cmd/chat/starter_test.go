@@ -21,12 +21,8 @@ import (
 func made(t *testing.T, file, base string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "made")
-	if err := os.CopyFS(dir, os.DirFS(tinyTuned)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(base), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(dir, os.DirFS(tinyTuned)))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, file), []byte(base), 0o666))
 	return dir
 }
 
@@ -35,14 +31,10 @@ func made(t *testing.T, file, base string) string {
 func TestQuestions_ShareAConversation(t *testing.T) {
 	tuned := made(t, "run.json", `{"base_model": "starter"}`)
 	checkpoint := filepath.Join(tuned, "checkpoints", "best-000010")
-	if err := os.CopyFS(checkpoint, os.DirFS(tinyTuned)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(checkpoint, os.DirFS(tinyTuned)))
 	quantized := made(t, "export.json", fmt.Sprintf(`{"base_model": %q}`, tuned))
 	circle := filepath.Join(t.TempDir(), "made") // it says that it was made from itself
-	if err := os.CopyFS(circle, os.DirFS(made(t, "run.json", "{}"))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(circle, os.DirFS(made(t, "run.json", "{}"))))
 	os.WriteFile(filepath.Join(circle, "run.json"), fmt.Appendf(nil, `{"base_model": %q}`, circle), 0o666)
 	file := filepath.Join(t.TempDir(), "p.json")
 	os.WriteFile(file, []byte(`[{"prompt": "Count to ten.", "id": 7}, {"prompt": "Who are you?", "system": "S"},
@@ -184,9 +176,7 @@ func savedQuestions(t *testing.T, path string) (all [][]string) {
 			Conversations []conversation
 		}
 	}
-	if err := json.Unmarshal([]byte(expect.Read(t, path)), &saved); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(expect.Read(t, path)), &saved))
 	if saved.Tuned.Conversations == nil {
 		saved.Tuned.Conversations = []conversation{saved.Tuned.conversation}
 	}
@@ -209,9 +199,7 @@ func savedQuestions(t *testing.T, path string) (all [][]string) {
 // them, but only then.
 func TestExamplesCommand(t *testing.T) {
 	known, err := data.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	asked := func(model, stdin string) (questions []string, o outcome) {
 		log := filepath.Join(t.TempDir(), "log.md")
 		o = invoke(t, stdin, "--tuned", model, "--only", "tuned", "--max-tokens", "2", "--log", log)

@@ -15,6 +15,7 @@ import (
 
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/quant"
@@ -39,13 +40,9 @@ var configs = map[string]string{
 func saved(t *testing.T, d *kernels.Device, config string) *hf.Checkpoint {
 	t.Helper()
 	c, err := hf.NewModel(map[string][]byte{"config.json": []byte(config)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	m, err := model.New(d, c.Config, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, p := range m.Params() {
@@ -59,9 +56,7 @@ func saved(t *testing.T, d *kernels.Device, config string) *hf.Checkpoint {
 		d.Upload(p.W, x)
 	}
 	dir := t.TempDir()
-	if err := hf.Save(dir, c, d, m.Params(), hf.SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, hf.Save(dir, c, d, m.Params(), hf.SaveOptions{}))
 	if c, err = hf.OpenModel(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -75,17 +70,11 @@ func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.B
 	as tensor.DType) map[string][]byte {
 	t.Helper()
 	m, err := model.New(d, c.Config, model.Options{DType: c.DType(), MaxTokens: maxTokens})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
-	if err := c.Load(t.Context(), d, m.Params(), nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Load(t.Context(), d, m.Params(), nil))
 	arena, err := d.NewArena("Hessians", 1<<24)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer arena.Close()
 	type sum struct{ w, h tensor.Tensor }
 	sums := map[string]sum{}
@@ -108,17 +97,11 @@ func wholeGPTQ(t *testing.T, d *kernels.Device, c *hf.Checkpoint, text []model.B
 				continue
 			}
 			w, err := d.Floats(p.W)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			f, err := quant.NewFactor(t.Context(), s.h.F32(), p.W.Dim(-1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			all[p.Name] = make([]byte, p.W.Rows()*as.RowBytes(p.W.Dim(-1)))
-			if err := quant.RuleFor(as).GPTQ(t.Context(), all[p.Name], w, f); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, quant.RuleFor(as).GPTQ(t.Context(), all[p.Name], w, f))
 		}
 	}
 	return all
@@ -134,9 +117,7 @@ func TestCalibrate(t *testing.T) {
 		{"qwen3_moe", tensor.Q4_0}} {
 		t.Run(x.config+"/"+x.as.String(), func(t *testing.T) {
 			d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer d.Close()
 			c := saved(t, d, configs[x.config])
 			q := model.Quantization{Layers: x.as, Weights: map[string]tensor.DType{}}
@@ -160,20 +141,14 @@ func TestCalibrate(t *testing.T) {
 			}
 			show := &cli.Progress{Line: cli.NewStatusLine(io.Discard)}
 			after, err := nearest(t.Context(), d, c, q, show)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer after.Close()
 			nearest := bytesOf(t, d, after)
 			before, err := openOriginal(t.Context(), d, c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer before.Close()
 			memory := d.InUse()
-			if err := calibrate(t.Context(), before, after, text, show); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, calibrate(t.Context(), before, after, text, show))
 			if n := d.InUse(); n != memory {
 				t.Errorf("%d bytes are in use afterwards, %d before", n, memory)
 			}
@@ -202,9 +177,7 @@ func bytesOf(t *testing.T, d *kernels.Device, m *model.Model) map[string][]byte 
 	all := map[string][]byte{}
 	for _, p := range m.Params() {
 		all[p.Name] = make([]byte, p.W.Bytes())
-		if err := d.DownloadBytes(all[p.Name], p.W); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.DownloadBytes(all[p.Name], p.W))
 	}
 	return all
 }
@@ -230,9 +203,7 @@ func TestStatusLine(t *testing.T) {
 	status := &cli.StatusLine{W: &lines, Width: func() int { return 80 }}
 	o := options{weights: "int4", rounding: "gptq", text: 2}
 	err := o.quantize(t.Context(), "starter", filepath.Join(t.TempDir(), "out"), io.Discard, status)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, want := range []string{
 		`rounding to nearest: 100%, \d+s left`,
 		`GPTQ: layer 1 of 8, conversation 1 of 2, 0%`, `GPTQ: layer 1 of 8, conversation 2 of 2, \d+%`,

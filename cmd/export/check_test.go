@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestCheck gives each flag by itself and with those that it does not go with.
@@ -43,9 +45,7 @@ func TestCheck(t *testing.T) {
 // TestMissing names the directories that have to be made, however the path is written.
 func TestMissing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("there", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir("there", 0o777))
 	for path, want := range map[string]string{"there": "", "there/": "", ".": "", "/": "", "a": "a", "a/b": "a/b a",
 		"a//b/": "a/b a", "there/../a": "a", "there/a/b": "there/a/b there/a"} {
 		if got := strings.Join(missing(path), " "); got != want {

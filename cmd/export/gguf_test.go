@@ -13,6 +13,7 @@ import (
 	"restyle/gguf"
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/internal/llamacpp"
 	"restyle/internal/llamacpp/llamacpptest"
 	"restyle/kernels"
@@ -82,16 +83,12 @@ func TestGGUF_GPTQ(t *testing.T) {
 func weightsOf(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	f, err := gguf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	all := map[string][]byte{}
 	for _, x := range f.Tensors() {
 		all[x.Name] = make([]byte, x.Bytes)
-		if err := f.ReadAt(x.Name, all[x.Name], 0); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, f.ReadAt(x.Name, all[x.Name], 0))
 	}
 	return all
 }
@@ -114,9 +111,7 @@ func TestGGUF_KeepsAFailedFileAside(t *testing.T) {
 func TestGGUF_Usage(t *testing.T) {
 	dir := t.TempDir()
 	there := filepath.Join(dir, "there.gguf")
-	if err := os.WriteFile(there, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(there, nil, 0o666))
 	adapter := adapterOf(t, `, "base_model_name_or_path": "x"`, "", nil)
 	out := filepath.Join(dir, "out.gguf")
 	for _, c := range []struct {
@@ -159,9 +154,7 @@ func TestGGUF_InLlamaCPP(t *testing.T) {
 			path, _ := exported(t, name, "--gguf", m.Name, "--check=false")
 			theirs := llamacpptest.Open(t, path, llamacpp.Options{Exact: true})
 			c, err := hf.OpenGGUF(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if m.Name == "f32" {
 				sameText(t, c, theirs)
 			}
@@ -171,9 +164,7 @@ func TestGGUF_InLlamaCPP(t *testing.T) {
 			}
 			ours := logitsOf(t, c, ids)
 			want, err := theirs.Logits(ids)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if e := relative(ours, want); !(e <= llamaLimits[m.Name]) {
 				t.Errorf("%s as %s: llama.cpp's logits differ by %.3g: at most %g", name, m.Name, e, llamaLimits[m.Name])
 			}
@@ -187,22 +178,16 @@ func TestGGUF_InLlamaCPP(t *testing.T) {
 func sameText(t *testing.T, c *hf.Checkpoint, theirs *llamacpp.Model) {
 	t.Helper()
 	own, err := tokenizer.Read(c.ReadFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	questions, err := data.Questions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	texts := slices.Clone(probes)
 	for _, q := range questions {
 		texts = append(texts, q.Instruction, q.Output)
 	}
 	for _, text := range texts {
 		want, err := theirs.Tokenize(text, false, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		got := own.Encode(text, tokenizer.EncodeOptions{}).IDs
 		if !slices.Equal(got, want) && !slices.Contains(probes, text) {
 			t.Errorf("%.60q becomes %v here, and %v in llama.cpp", text, got, want)
@@ -218,9 +203,7 @@ func sameText(t *testing.T, c *hf.Checkpoint, theirs *llamacpp.Model) {
 	}
 	prompt := own.Encode("Write a function that adds two numbers.", tokenizer.EncodeOptions{}).IDs
 	want, err := theirs.Greedy(prompt, 24)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, id := range want {
 		logits := logitsOf(t, c, append(slices.Clone(prompt), want[:i]...))
 		last := logits[len(logits)-c.Config.Vocab:]
@@ -235,9 +218,7 @@ func sameText(t *testing.T, c *hf.Checkpoint, theirs *llamacpp.Model) {
 func logitsOf(t *testing.T, c *hf.Checkpoint, ids []int32) (all []float32) {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{Threads: 1, Fused: kernels.All()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	o := model.Options{DType: tensor.F32, MaxTokens: len(ids), Quantization: c.Quantization}
 	err = withModel(d, c.Config, o, func(m *model.Model) error {
@@ -246,9 +227,7 @@ func logitsOf(t *testing.T, c *hf.Checkpoint, ids []int32) (all []float32) {
 		}
 		return m.Logits(model.Batch{IDs: ids}, func(_ int, logits []float32) { all = append(all, logits...) })
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return all
 }
 
@@ -259,18 +238,12 @@ func TestGGUF_AdapterInLlamaCPP(t *testing.T) {
 	alone, _ := exported(t, adapter, "--gguf", "lora", "--base", tinyBase)
 	merged, _ := exported(t, adapter, "--gguf", "f32", "--base", tinyBase)
 	theirs := llamacpptest.Open(t, base, llamacpp.Options{Exact: true})
-	if err := theirs.Adapt(alone, 1); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, theirs.Adapt(alone, 1))
 	ids := []int32{5, 9, 200, 31, 7, 7, 64}
 	want, err := theirs.Logits(ids)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c, err := hf.OpenGGUF(merged)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if e := relative(logitsOf(t, c, ids), want); !(e <= 1e-5) {
 		t.Errorf("llama.cpp's logits with the adapter differ by %.3g from the merged model's: at most 1e-5", e)

@@ -16,6 +16,7 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/quality"
@@ -43,9 +44,7 @@ func TestQuantize(t *testing.T) {
 	}
 	closing(t, out)
 	c, err := hf.OpenModel(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); !c.Quantization.Equal(want) {
 		t.Errorf("the model has %+v: want %+v", c.Quantization, want)
@@ -66,13 +65,9 @@ func TestQuantize(t *testing.T) {
 // Python that runs the answers.
 func closing(t *testing.T, out string) {
 	questions, err := data.Questions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r, err := options{}.answers(context.Background(), "starter", out, questions[:2], cli.NewStatusLine(io.Discard))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if len(r.Models) != 2 || r.Models[0].Name != "starter" || r.Models[1].Name != out || r.Questions != 2 {
 		t.Fatalf("the report is of %+v", r.Models)
 	}
@@ -108,9 +103,7 @@ func closing(t *testing.T, out string) {
 
 func TestUsage(t *testing.T) {
 	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(full, "mine"), nil, 0o666))
 	x := filepath.Join(full, "x")
 	for want, args := range map[string][]string{
 		"1 path:":                   {"starter"},
@@ -138,9 +131,7 @@ func TestUsage(t *testing.T) {
 func TestOut_UnwritableIsFoundFirst(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, nil, 0o666))
 	for _, out := range []string{file, filepath.Join(file, "below")} {
 		var stderr bytes.Buffer
 		code := run(context.Background(), []string{"no/such/model", out, "--weights", "int4"}, &stderr, &stderr)
@@ -181,14 +172,10 @@ func TestFullDisk_LeavesNothing(t *testing.T) {
 // TestTemplateFlag_OwnTemplate quantizes a model that has a chat template with a name, and none that is the default.
 func TestTemplateFlag_OwnTemplate(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
-	if err := os.CopyFS(in, os.DirFS("../../infer/testdata/tiny/base")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(in, os.DirFS("../../infer/testdata/tiny/base")))
 	config := `{"eos_token": "<|im_end|>", "chat_template": [{"name": "short", "template": "{% for m in messages %}` +
 		"[{{ m.role }}]{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}" + `"}]}`
-	if err := os.WriteFile(filepath.Join(in, "tokenizer_config.json"), []byte(config), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(in, "tokenizer_config.json"), []byte(config), 0o666))
 	perplexities := map[string]bool{}
 	for _, c := range []struct {
 		name string
@@ -210,9 +197,7 @@ func TestTemplateFlag_OwnTemplate(t *testing.T) {
 		t.Errorf("the templates make no difference: %v", perplexities)
 	}
 	c, err := hf.OpenModel(filepath.Join(out, "chatml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if len(c.Tokenizer.ChatTemplates) != 1 || c.Tokenizer.ChatTemplate != "" {
 		t.Errorf("the copy has the templates %v", c.Tokenizer.ChatTemplates)
@@ -223,19 +208,13 @@ func TestTemplateFlag_OwnTemplate(t *testing.T) {
 // --quality, which need them, are refused before the work, and anything else leaves out the perplexity.
 func TestMissingCharacters_RefuseGPTQAndQuality(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	in := saved(t, d, configs["llama"]).Name
 	const characters = "0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnop" // one per embedding
 	vocabulary, err := tokenizer.Characters(slices.Values([]string{characters}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(in, "tokenizer.json"), vocabulary, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, os.WriteFile(filepath.Join(in, "tokenizer.json"), vocabulary, 0o666))
 	const lacks = "the model's vocabulary lacks the character"
 	for _, c := range []struct {
 		flags string
@@ -310,9 +289,7 @@ func TestStoppedMeasuring(t *testing.T) {
 		}
 	}
 	c, err := hf.OpenModel(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if want := (model.Quantization{Layers: tensor.INT4Z, Head: tensor.INT8}); !c.Quantization.Equal(want) {
 		t.Errorf("the model has %+v: want %+v", c.Quantization, want)

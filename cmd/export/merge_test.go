@@ -59,9 +59,7 @@ func adapterOf(t *testing.T, more, record string, change func(name string, value
 	if record != "" {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "restyle_adapter.json"), []byte(record), 0o666))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return dir
 }
 
@@ -80,18 +78,12 @@ func times(part string, by float32) func(name string, values []float32) {
 func TestMerge_Cases(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	base, err := filepath.Abs(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c, err := hf.OpenModel(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	digest, err := c.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	right, wrong := fmt.Sprintf(`{"base_digest": %q}`, digest), `{"base_digest": "0123456789abcdef"}`
 	named := fmt.Sprintf(`, "base_model_name_or_path": %q`, base)
 	nan := float32(math.NaN())
@@ -127,9 +119,7 @@ func TestMerge_Cases(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in, out := adapterOf(t, c.more, c.record, c.change), filepath.Join(t.TempDir(), "out")
-			if err := os.CopyFS(filepath.Join(in, "base"), os.DirFS(base)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.CopyFS(filepath.Join(in, "base"), os.DirFS(base)))
 			name := in
 			if c.name == "on the hub" {
 				expect.InCache(t, map[string]string{"owner/adapter": in, "owner/base": base})
@@ -158,14 +148,10 @@ func TestMerge_Cases(t *testing.T) {
 func merged(t *testing.T, in, base, out string) {
 	t.Helper()
 	was, err := hf.OpenModel(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer was.Close()
 	is, err := hf.OpenModel(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer is.Close()
 	for _, name := range []string{"tokenizer.json", "generation_config.json", "tokenizer_config.json"} {
 		if expect.Read(t, filepath.Join(out, name)) != expect.Read(t, filepath.Join(base, name)) {
@@ -183,16 +169,12 @@ func merged(t *testing.T, in, base, out string) {
 		return // package hf compares such weights
 	}
 	a, err := hf.OpenAdapter(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	changes := a.Changes()
 	for _, p := range is.Config.Params() {
 		got, _, err := is.ReadF32(p.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if changes[p.Name] == nil {
 			if before, _, _ := was.ReadF32(p.Name); !slices.Equal(got, before) {
 				t.Errorf("%s is not the base's", p.Name)
@@ -202,9 +184,7 @@ func merged(t *testing.T, in, base, out string) {
 	w, _, _ := was.ReadF32("model.layers.1.mlp.down_proj.weight")
 	got, _, _ := is.ReadF32("model.layers.1.mlp.down_proj.weight")
 	c, err := changes["model.layers.1.mlp.down_proj.weight"]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	row, column := 17, 41
 	want := float64(w[row*64+column]) + 2*(float64(c.B[row*2])*float64(c.A[column])+
 		float64(c.B[row*2+1])*float64(c.A[64+column]))
@@ -226,14 +206,10 @@ func TestMerge_AsPEFT(t *testing.T) {
 				t.Fatalf("exit code %d: %s", code, &said)
 			}
 			c, err := hf.OpenModel(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer c.Close()
 			golden, err := hf.OpenSafetensors(filepath.Join(dir, "lora.safetensors"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer golden.Close()
 			found := 0
 			for _, recorded := range golden.Names() {
@@ -244,9 +220,7 @@ func TestMerge_AsPEFT(t *testing.T) {
 				found++
 				want, _, err1 := golden.ReadF32(recorded)
 				got, _, err2 := c.ReadF32(name)
-				if err := errors.Join(err1, err2); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, errors.Join(err1, err2))
 				differ := 0
 				for i, x := range want {
 					if got[i] != x {

@@ -50,10 +50,8 @@ func TestLeftovers_AreCompleted(t *testing.T) {
 	}
 	half := func(name, content string) string {
 		dir := t.TempDir()
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, "export.json"), []byte(`{"finished": false}`), 0o666),
-			os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.WriteFile(filepath.Join(dir, "export.json"), []byte(`{"finished": false}`), 0o666),
+			os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666)))
 		return dir
 	}
 	for what, dir := range map[string]string{"complete": out, "user's": half("thesis.txt", "mine"),
@@ -99,9 +97,7 @@ func TestFill_FailureLeavesNothing(t *testing.T) {
 // files returns the names in a directory with their contents.
 func files(t *testing.T, dir string) (list string) {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, e := range entries {
 		list += fmt.Sprintf("%s %q ", e.Name(), expect.Read(t, filepath.Join(dir, e.Name())))
 	}

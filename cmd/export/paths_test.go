@@ -16,22 +16,16 @@ import (
 func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	from := t.TempDir()
 	tiny := os.DirFS("../../infer/testdata/tiny/base")
-	if err := os.CopyFS(filepath.Join(from, "models", "base-model"), tiny); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(filepath.Join(from, "models", "base-model"), tiny))
 	for _, dir := range []string{"", "models", "models/base-model", "models/else/where"} {
 		up, err := filepath.Rel(filepath.Join(from, dir), from)
 		if err == nil {
 			err = os.MkdirAll(filepath.Join(from, dir), 0o777)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		t.Chdir(filepath.Join(from, dir))
 		in, err := filepath.Rel(filepath.Join(from, dir), filepath.Join(from, "models", "base-model"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		out := filepath.Join(up, "out", filepath.Base(filepath.Join(from, dir)))
 		var said bytes.Buffer
 		if code := run(t.Context(), []string{in, out, "--weights", "int8"}, &said, &said); code != cli.Done {

@@ -94,9 +94,7 @@ func TestKeyInModels(t *testing.T) {
 func TestKeyInUnsolicitedBytes(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer listener.Close()
 	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -160,9 +158,7 @@ func TestKeyInBrokenEnv(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(filepath.Join(dir, ".env"), []byte(text), 0o600))
 			t.Chdir(dir)
 			t.Setenv("OPENAI_API_KEY", "")
 			os.Unsetenv("OPENAI_API_KEY")

@@ -166,9 +166,7 @@ func TestWarnIfDead(t *testing.T) {
 		at    time.Duration // since when no server answers
 	}{{[]string{listing(t, "dead"), listing(t, "dead")}, "down", 0}, {[]string{slow.URL + "/v1"}, "alive", plainLine}} {
 		pool, err := openai.New(openai.Options{BaseURLs: c.urls, DeadTimeout: time.Hour, Backoff: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { _, err := pool.Complete(ctx, []byte("x")); done <- err }()
@@ -201,9 +199,7 @@ func TestWarnIfDead(t *testing.T) {
 		warn(c.at, true)
 		warn(c.at+time.Minute, false)
 		idle, err := openai.New(openai.Options{BaseURLs: c.urls})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		p.g.remote.Pool = idle // of which nothing is known
 		warn(c.at, false)
 		p.g.remote.Pool = pool

@@ -53,9 +53,7 @@ func TestFullDisk(t *testing.T) {
 	if kept == 0 {
 		t.Error("the journal is empty")
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"))
 	must(t, cli.Done, args...)
 	if f.result(t) != want {
 		t.Error("the result differs from that on a large disk")
@@ -67,9 +65,7 @@ func TestFullDisk(t *testing.T) {
 
 	// There is space for the journal, but not for the output.
 	dir = t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"))
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
 	small := folder{dir, filepath.Join(dir, "data.json")}
 	args = runArgs(small, source, s.base(), "--work", f.out+".work")
@@ -80,9 +76,7 @@ func TestFullDisk(t *testing.T) {
 	if files := small.files(t); len(files) > 0 {
 		t.Errorf("files left over: %v", files)
 	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"))
 	s.outlive(t)
 	before, _ = s.counts()
 	kept = len(answers([]byte(expect.Read(t, filepath.Join(f.out+".work", "journal.log")))))

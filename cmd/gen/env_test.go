@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // keysOf counts the keys that a server gets in all requests from now on.
@@ -67,9 +68,7 @@ func TestKeyFromElsewhere_NotSentToDotEnvAddress(t *testing.T) {
 				if strings.Contains(c.key, ".env") {
 					env += "OPENAI_API_KEY=" + fromFile + "\n"
 				}
-				if err := os.WriteFile(".env", []byte(env), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.WriteFile(".env", []byte(env), 0o600))
 				args := []string{"--source", source, "--rows", "1", "--model", "fake", "--retries", "0"}
 				if strings.HasSuffix(c.address, "flag") {
 					args = append(args, "--base-url", s.base())

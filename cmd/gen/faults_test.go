@@ -335,9 +335,7 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer silent.Close()
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = quiet
@@ -435,9 +433,7 @@ func TestServerComesBack(t *testing.T) {
 	if err != nil { // macOS has only the one
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	address := l.Addr().String()
 	serve := func(l net.Listener) *http.Server {
 		server := &http.Server{Handler: s}
@@ -575,9 +571,7 @@ func TestAnotherModelAnswers(t *testing.T) {
 	})
 	must(t, cli.Done, runArgs(f, tasks(t, 2*faultRows), s.base())...)
 	certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range certs {
 		if c.Teacher != "fake" || c.Model != "cheaper" {
 			t.Fatalf("teacher %q, model %q", c.Teacher, c.Model)
@@ -661,9 +655,7 @@ func TestTornJournal(t *testing.T) {
 		{"nothing", "", "", -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := os.WriteFile(path, []byte(c.journal), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(path, []byte(c.journal), 0o644))
 			os.Remove(f.out)
 			before, distinct := s.counts()
 			o := must(t, cli.Done, args...)

@@ -92,9 +92,7 @@ func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	env := "TEACHER_MODEL=from-dotenv\nOPENAI_BASE_URL=http://127.0.0.1:1/v1\n"
-	if err := os.WriteFile(".env", []byte(env), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(".env", []byte(env), 0o600))
 	for _, c := range []struct {
 		name, env string
 		args      []string
@@ -160,9 +158,7 @@ func tree(t testing.TB, dir string) string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return b.String()
 }
 
@@ -227,9 +223,7 @@ func TestFinishedRun_AgainChangesNothing(t *testing.T) {
 	times := func() (all []time.Time) {
 		for _, path := range []string{f.out, dataset.CertificatePath(f.out), dataset.RejectsPath(f.out)} {
 			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			all = append(all, info.ModTime())
 		}
 		return all
@@ -284,9 +278,7 @@ func TestOtherSettings(t *testing.T) {
 	must(t, cli.Failed, args...)
 	style, sameName := filepath.Join(f.dir, "own.style"), filepath.Join(f.dir, "same.style")
 	b, err := os.ReadFile("../../voice/styles/passive-aggressive.style")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	os.WriteFile(style, bytes.Replace(b, []byte("name: passive-aggressive"), []byte("name: own"), 1), 0o644)
 	os.WriteFile(sameName, append(b, "\n# another\n"...), 0o644)
 	s.set(func() { s.models = append(s.models, "other") })
@@ -425,9 +417,7 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 	}
 	random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 	results = path + ".results"
-	if err := os.WriteFile(results, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(results, []byte(strings.Join(lines, "\n")), 0o644))
 	return results, requests
 }
 
@@ -499,9 +489,7 @@ func TestJudge_ChangesNothingElse(t *testing.T) {
 		t.Error("the judge changed the rows")
 	}
 	certs, err := dataset.ReadCertificates(dataset.CertificatePath(judged.out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, c := range certs {
 		if c.Judge == nil || c.Judge.Tone != 4 || c.Judge.Model != "judge" || !c.Judge.Professional {
 			t.Fatalf("row %d: %+v", i, c.Judge)
@@ -538,9 +526,7 @@ func TestCommentsFlag(t *testing.T) {
 // TestStyleWithoutOpeners checks that gen refuses a style with too few openers in one line, before any request.
 func TestStyleWithoutOpeners(t *testing.T) {
 	style := filepath.Join(t.TempDir(), "bare.style")
-	if err := os.WriteFile(style, []byte("name: bare\n\n[system]\nBe terse.\n\n[lexicon]\n1 fine\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(style, []byte("name: bare\n\n[system]\nBe terse.\n\n[lexicon]\n1 fine\n"), 0o644))
 	for _, how := range []string{"--dry-run", "--preview=1", "--comments"} {
 		o := must(t, cli.Failed, "--source", tasks(t, 5), "--out", newFolder(t).out, "--style", style, how)
 		if !strings.Contains(o.stderr, "0 different openers") {
@@ -562,9 +548,7 @@ func TestFormats_HaveTheSameRows(t *testing.T) {
 			"--card", card)
 		f.sound(t, 20)
 		rows, err := dataset.ReadRewritten(t.Context(), f.out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if want == nil {
 			want = rows
 		}
@@ -641,9 +625,7 @@ func TestPartialRows_StayIfMore(t *testing.T) {
 	one := `{"row": 0, "sha256": "` + strings.Repeat("0", 64) + `", "checks": []}` + "\n"
 	certificates := dataset.CertificatePath(g.partial())
 	for path, text := range map[string]string{g.partial(): "[]", certificates: strings.Repeat(one, 5)} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	if n := g.partialRows(); n != 5 {
 		t.Fatalf("%d rows so far", n)
@@ -682,9 +664,7 @@ func TestInterrupt_SavesAndResumes(t *testing.T) {
 		})
 		args := runArgs(f, source, s.base(), "--first-token-timeout", "1m")
 		cmd, stdout, stderr := process(t, args...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, cmd.Start())
 		<-reached
 		cmd.Process.Signal(sent)
 		cmd.Wait()

@@ -51,9 +51,7 @@ func TestSeveralSources(t *testing.T) {
 	}
 	certs := func(f folder) []dataset.Certificate {
 		certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return certs
 	}
 	place := func(name string, row int) (string, int) {
@@ -142,9 +140,7 @@ func TestSample_OfTwoFiles(t *testing.T) {
 		o = must(t, cli.Done, append([]string{"--source", a, "--source", b, "--out", f.out, "--base-url", s.base(), "--model",
 			"fake"}, more...)...)
 		got, err := dataset.ReadRewritten(t.Context(), f.out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, row := range got {
 			instructions = append(instructions, row.Instruction)
 		}
@@ -241,9 +237,7 @@ func TestSkipBadFlag(t *testing.T) {
 	var text strings.Builder
 	for i, row := range rows {
 		line, err := json.Marshal(row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		switch i {
 		case 3:
 			line = line[:20]
@@ -309,9 +303,7 @@ func TestFileForms_SameRows(t *testing.T) {
 	lines := func(form func(question, answer any) any) (text string) {
 		for _, row := range rows {
 			line, err := json.Marshal(form(row["instruction"], row["output"]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			text += string(line) + "\n"
 		}
 		return text
@@ -378,9 +370,7 @@ func TestConversations_WithoutAnswer(t *testing.T) {
 			messages = append(messages, map[string]any{"from": turns[i], "value": turns[i+1]})
 		}
 		line, err := json.Marshal(map[string]any{"conversations": messages})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return string(line) + "\n"
 	}
 	q, a := func(i int) any { return code[i]["instruction"] }, func(i int) any { return code[i]["output"] }

@@ -181,9 +181,7 @@ func (k *killer) killAt(r *killedRun, p point) {
 			}
 		})
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -280,9 +278,7 @@ func (k *killer) finish(r *killedRun) {
 		t.Errorf("after %d kills there are %v", r.kills, files)
 	}
 	j, err := teacher.OpenJournal(r.out + ".work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if j.Damaged > 0 || j.Torn > 0 {
 		t.Errorf("after %d kills the journal has %d damaged lines and %d bytes too many", r.kills, j.Damaged, j.Torn)
 	}
@@ -327,8 +323,6 @@ func answers(journal []byte) map[string]bool {
 func fileSize(t testing.TB, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return info.Size()
 }

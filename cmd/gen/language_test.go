@@ -26,9 +26,7 @@ func TestLanguages(t *testing.T) {
 		rows = append(rows, map[string]string{"output": output, "instruction": fmt.Sprintf("Keep the %s above %d.", noun, i)})
 	}
 	text, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	source := expect.File(t, "rows.json", string(text))
 	s := newServer(t, nil)
 	s.good = true
@@ -39,9 +37,7 @@ func TestLanguages(t *testing.T) {
 		args := []string{"--source", source, "--rows", "0", "--out", f.out, "--base-url", s.base(), "--model", "fake"}
 		must(t, cli.Done, append(args, "--language", language, "--comments")...)
 		made, err := dataset.ReadRewritten(t.Context(), f.out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, row := range made {
 			if !strings.Contains(row.OutputPassiveAggressive, fence) {
 				t.Errorf("%s: %s", language, row.OutputPassiveAggressive)
@@ -112,16 +108,12 @@ func TestProse_RestatesAnswers(t *testing.T) {
 				return
 			}
 			made, err := dataset.ReadRewritten(t.Context(), f.out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if len(made) < c.rows {
 				t.Errorf("%d rows, wanted are %d", len(made), c.rows)
 			}
 			certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			facts := slices.ContainsFunc(certs[0].Checks, func(k dataset.Check) bool { return k.ID == "A15" })
 			if facts != (c.rows > 1) {
 				t.Errorf("checks %v", certs[0].Checks)

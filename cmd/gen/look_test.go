@@ -22,9 +22,7 @@ func TestPreviewReadsNoMore(t *testing.T) {
 		t.Errorf("%d requests for 3 rows with 2 attempts each: %v", calls, o)
 	}
 	b, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	broken := expect.File(t, "broken.json", strings.TrimSuffix(strings.TrimSpace(string(b)), "]"))
 	must(t, cli.Done, append(args, "--source", broken, "--preview", "1")...)
 	calls, _ := s.counts()
@@ -71,9 +69,7 @@ func TestEmitKeepsOldBatch(t *testing.T) {
 		rows, requests int
 	}{{"", false, 2, 10}, {"another batch\n", true, 89, 97}, {"", true, 100, 110}} {
 		if c.old != "" {
-			if err := os.WriteFile(file, []byte(c.old), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(file, []byte(c.old), 0o600))
 		}
 		o := must(t, cli.Done, "--source", source, "--rows", fmt.Sprint(c.rows), "--out", f.out, "--model", "fake",
 			"--emit-batch", file, "--restart")

@@ -189,9 +189,7 @@ func (f folder) rejects(t testing.TB) (rows []dataset.Reject) {
 	t.Helper()
 	for line := range strings.Lines(expect.Read(t, dataset.RejectsPath(f.out))) {
 		var r dataset.Reject
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(line), &r))
 		rows = append(rows, r)
 	}
 	return rows
@@ -201,9 +199,7 @@ func (f folder) rejects(t testing.TB) (rows []dataset.Reject) {
 func (f folder) files(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir(f.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var names []string
 	for _, e := range entries {
 		if !e.IsDir() {
@@ -218,25 +214,19 @@ func (f folder) files(t testing.TB) []string {
 func (f folder) sound(t testing.TB, rows int) {
 	t.Helper()
 	made, err := dataset.ReadRewritten(t.Context(), f.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if len(made) != rows {
 		t.Errorf("%d rows, want %d", len(made), rows)
 	}
 	certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, valid := range dataset.Certify(made, certs).Valid {
 		if !valid {
 			t.Errorf("row %d has no certificate", i)
 		}
 	}
 	style, err := voice.Builtin(voice.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	seen := map[string]bool{}
 	for i, r := range made {
 		for _, c := range teacher.Audit(style, teacher.Python, r) {
@@ -299,13 +289,9 @@ func writeTasks(t testing.TB, n int, spoil func(i int, row map[string]string)) s
 		rows[i] = row
 	}
 	b, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path := filepath.Join(t.TempDir(), "tasks.json")
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, b, 0o644))
 	return path
 }
 
@@ -332,9 +318,7 @@ func asCommand() {
 func process(t testing.TB, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cmd = exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), asGen+"=1")
 	cmd.Dir = scratch

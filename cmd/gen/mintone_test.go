@@ -55,9 +55,7 @@ func TestMinTone(t *testing.T) {
 	o := must(t, cli.Done, args...)
 	f.sound(t, 30)
 	certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	second, lowest := 0, 0
 	for i, c := range certs {
 		want := dataset.Check{ID: "A13", Pass: true}

@@ -16,9 +16,7 @@ import (
 func TestEmitBatchKeepsAFile(t *testing.T) {
 	source, dir := tasks(t, 20), t.TempDir()
 	batch := filepath.Join(dir, "paid.jsonl")
-	if err := os.WriteFile(batch, []byte("paid answers\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(batch, []byte("paid answers\n"), 0o600))
 	args := []string{"--source", source, "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"),
 		"--emit-batch", batch}
 	for range 2 { // the same requests again: nothing to keep
@@ -36,9 +34,7 @@ func TestEmitBatchKeepsAFile(t *testing.T) {
 func TestOutputsOfOneName(t *testing.T) {
 	source := tasks(t, 20)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("results.jsonl", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile("results.jsonl", nil, 0o600))
 	for _, args := range [][]string{
 		{"--card", "out.json"},
 		{"--card", "./out.json"},

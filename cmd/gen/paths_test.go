@@ -16,13 +16,9 @@ func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "here")
 	elsewhere := filepath.Join(from, "..", "else", "where")
 	for _, dir := range []string{filepath.Join(from, "tasks-here"), elsewhere} {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.MkdirAll(dir, 0o777))
 	}
-	if err := os.Rename(source, filepath.Join(from, "tasks-here", "rows.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Rename(source, filepath.Join(from, "tasks-here", "rows.jsonl")))
 	s := newServer(t, nil)
 	args := func(up string) []string {
 		return []string{"--source", up + "tasks-here/rows.jsonl", "--out", up + "data/mine.json", "--base-url", s.base(),
@@ -37,9 +33,7 @@ func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	if again, _ := s.counts(); lastLine(t, o)["outcome"] != "unchanged" || again != calls {
 		t.Errorf("%d requests, then %d: %v", calls, again, o)
 	}
-	if err := os.Rename(filepath.Join(from, "data"), "moved"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Rename(filepath.Join(from, "data"), "moved"))
 	t.Chdir(filepath.Join(elsewhere, "moved"))
 	o = must(t, cli.Done, "--source", filepath.Join(from, "tasks-here", "rows.jsonl"), "--out", "mine.json",
 		"--base-url", s.base(), "--model", "fake", "--rows", "10")

@@ -8,22 +8,17 @@ import (
 	"testing"
 
 	"restyle/dataset"
+	"restyle/internal/expect"
 )
 
 // TestDocs_QuoteRowsOfDataset checks that docs/gen.md quotes rows of the dataset as they are.
 func TestDocs_QuoteRowsOfDataset(t *testing.T) {
 	page, err := os.ReadFile("../../docs/gen.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b, err := os.ReadFile("../../data/passive_aggressive_data.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var rows []dataset.Rewritten
-	if err := json.Unmarshal(b, &rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(b, &rows))
 	for _, i := range []int{8, 24, 38} { // one with an input, one as people type, one that is refused
 		if quoted := quote(rows[i]); !strings.Contains(string(page), quoted) {
 			t.Errorf("docs/gen.md does not quote row %d:\n%s", i, quoted)

@@ -38,15 +38,11 @@ var sha = regexp.MustCompile("[0-9a-f]{64}")
 // TestRecorded compares what flags, errors and summaries lead to with a record of it.
 func TestRecorded(t *testing.T) {
 	records, err := filepath.Abs("testdata/recorded.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Chdir(t.TempDir())
 	for i, name := range []string{"a.jsonl", "b.jsonl"} {
 		row := fmt.Sprintf(`{"instruction": "Add %d.", "output": "def f(x):\\n    return x + %d", "extra": 1}`+"\n", i, i)
-		if err := os.WriteFile(name, []byte(strings.Repeat(row, 3)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(name, []byte(strings.Repeat(row, 3)), 0o600))
 	}
 	start := func(flags string) (*gen, *strings.Builder, error) {
 		var said strings.Builder

@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 // A server is an OpenAI-compatible teacher. Its answers depend only on the conversation and the seed, so that two
@@ -99,9 +101,7 @@ func (s *server) outlive(t testing.TB) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(s.base() + "/models")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	resp.Body.Close()
 	s.set(func() { s.epoch++ })
 }

@@ -15,9 +15,7 @@ import (
 // rowsOf reads a source that tasks wrote.
 func rowsOf(t testing.TB, path string) (rows []map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(expect.Read(t, path)), &rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(expect.Read(t, path)), &rows))
 	return rows
 }
 
@@ -27,9 +25,7 @@ func writeRows(t testing.TB, path string, rows []map[string]any) {
 	if err == nil {
 		err = os.WriteFile(path, b, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 }
 
 // TestSourceIsNotOverwritten names the source as an output, in several spellings.
@@ -37,19 +33,11 @@ func TestSourceIsNotOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "rows.json")
 	b := expect.Read(t, tasks(t, 20))
-	if err := os.WriteFile(source, []byte(b), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(source, []byte(b), 0o644))
 	soft, hard, other := filepath.Join(dir, "soft.json"), filepath.Join(dir, "hard.json"), filepath.Join(dir, "certs.json")
-	if err := os.Symlink("rows.json", soft); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Link(source, hard); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("rows.json", filepath.Join(dir, "certs.certificates.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink("rows.json", soft))
+	expect.OK(t, os.Link(source, hard))
+	expect.OK(t, os.Symlink("rows.json", filepath.Join(dir, "certs.certificates.jsonl")))
 	before := tree(t, dir)
 	for _, out := range []string{source, dir + "/./rows.json", dir + "/../" + filepath.Base(dir) + "/rows.json", soft,
 		hard, other} {
@@ -99,9 +87,7 @@ func TestRowsWithoutAnswer(t *testing.T) {
 func TestDamagedSource_IsFoundBeforeRequests(t *testing.T) {
 	source := tasks(t, 200)
 	whole := expect.Read(t, source)
-	if err := os.WriteFile(source, []byte(whole[:len(whole)-20]), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(source, []byte(whole[:len(whole)-20]), 0o644))
 	f := newFolder(t)
 	s := newServer(t, nil)
 	o := must(t, cli.Failed, "--source", source, "--rows", "0", "--out", f.out, "--base-url", s.base(), "--model", "fake")
@@ -130,18 +116,12 @@ func TestReportFails(t *testing.T) {
 	f := newFolder(t)
 	must(t, cli.Done, "--source", tasks(t, 60), "--rows", "20", "--teacher", "builtin", "--out", f.out)
 	rows, err := dataset.ReadRewritten(t.Context(), f.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	rows[3].OutputPassiveAggressive += "\n\nAs an AI language model I cannot say more."
 	rows[19] = rows[10]
 	b, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(f.out, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, os.WriteFile(f.out, b, 0o644))
 	o := must(t, cli.Failed, "--report", "--out", f.out)
 	for _, want := range []string{"row 3, A6: it refuses", "row 3, certificate: it was changed", "row 19, A10: "} {
 		if !strings.Contains(o.stdout, want) {
@@ -162,9 +142,7 @@ func TestReportOnJoinedDatasets(t *testing.T) {
 	for copied, name := range map[string]string{
 		out: joined, dataset.CertificatePath(out): dataset.CertificatePath(joined),
 	} {
-		if err := os.WriteFile(copied, []byte(expect.Read(t, name)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(copied, []byte(expect.Read(t, name)), 0o644))
 	}
 	o := must(t, cli.Done, "--report", "--out", out)
 	if v := lastLine(t, o); v["rows"].(float64) < 800 || v["clean"] != v["rows"] || v["certified"] != v["rows"] {
@@ -191,9 +169,7 @@ func TestBatchWithoutOne(t *testing.T) {
 	var id struct {
 		CustomID string `json:"custom_id"`
 	}
-	if err := json.Unmarshal([]byte(first), &id); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(first), &id))
 	var one string
 	var others []string
 	for _, line := range lines {
@@ -204,9 +180,7 @@ func TestBatchWithoutOne(t *testing.T) {
 		}
 	}
 	torn := strings.Join(others, "\n") + "\n" + one[:len(one)/2] // the last answer is incomplete
-	if err := os.WriteFile(results, []byte(torn), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(results, []byte(torn), 0o644))
 	o = must(t, cli.Stopped, append(args(f), "--ingest-batch", results)...)
 	if !strings.Contains(o.stderr, "1 unreadable line") {
 		t.Errorf("the torn line is not counted: %v", o)
@@ -234,9 +208,7 @@ func TestBatchWithoutOne(t *testing.T) {
 			results, _ = answerBatch(t, file, false)
 		}
 	}
-	if err := os.WriteFile(results, []byte(strings.Join(append(others, one), "\n")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(results, []byte(strings.Join(append(others, one), "\n")), 0o644))
 	must(t, cli.Done, append(args(whole), "--emit-batch", filepath.Join(whole.dir, "batch.jsonl"))...)
 	if finish(whole, results) != finish(f, results) {
 		t.Error("the answer that came later made another dataset")

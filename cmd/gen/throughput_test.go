@@ -17,6 +17,7 @@ import (
 
 	"restyle/data"
 	"restyle/dataset"
+	"restyle/internal/expect"
 )
 
 const (
@@ -131,9 +132,7 @@ func BenchmarkBuiltin(b *testing.B) {
 		}
 		took := time.Since(start)
 		var sum struct{ Rows int }
-		if err := json.Unmarshal(bytes.TrimSpace(stdout.Bytes()), &sum); err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, json.Unmarshal(bytes.TrimSpace(stdout.Bytes()), &sum))
 		b.ReportMetric(float64(sum.Rows)/took.Seconds(), "rows/s")
 		b.ReportMetric(float64(sum.Rows), "rows")
 		reportUsage(b, cmd.ProcessState.SysUsage(), peak, float64(sum.Rows))
@@ -148,34 +147,26 @@ func manyTasks(b *testing.B, n int) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "tasks.jsonl")
 	file, err := os.Create(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	defer file.Close()
 	enc := json.NewEncoder(file)
 	for written, round := 0, 0; written < n; round++ {
 		src, err := dataset.OpenAll(b.Context(), []string{dataset.StarterSpec}, dataset.Options{Starter: data.Starter})
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		for ; written < n; written++ {
 			row, err := src.Next()
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			if round > 0 {
 				row.Instruction += fmt.Sprintf(" Variation %d.", round)
 				for _, m := range defined.FindAllStringSubmatch(row.Output, -1) {
 					row.Output = regexp.MustCompile(`\b`+m[1]+`\b`).ReplaceAllString(row.Output, fmt.Sprintf("%s_%d", m[1], round))
 				}
 			}
-			if err := enc.Encode(map[string]string{"instruction": row.Instruction, "input": row.Input,
-				"output": row.Output}); err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, enc.Encode(map[string]string{"instruction": row.Instruction, "input": row.Input,
+				"output": row.Output}))
 		}
 		src.Close()
 	}

@@ -61,22 +61,16 @@ func TestLoRA_ResumesAfterKill(t *testing.T) {
 	}
 
 	a, err := hf.OpenAdapter(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	if _, _, ok := a.Spec.Of("model.layers.1.self_attn.v_proj"); !ok || !a.Spec.Whole("model.norm.weight") {
 		t.Errorf("%+v", a.Spec)
 	}
 	base, err := hf.OpenModel(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer base.Close()
 	digest, err := base.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want := infer.AdapterRecord{Base: trainer.BaseName(base), Digest: digest, QuantizedBase: "INT8"}
 	var got infer.AdapterRecord
 	if err := json.Unmarshal(a.Record, &got); err != nil || got != want {
@@ -160,9 +154,7 @@ func TestLoRA_TrainsFurther(t *testing.T) {
 func adapterIn(t *testing.T, dir string) *hf.Adapter {
 	t.Helper()
 	a, err := hf.OpenAdapter(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { a.Close() })
 	return a
 }
@@ -208,9 +200,7 @@ func TestLoRA_BesideGGUF(t *testing.T) {
 		t.Errorf("the types are not named: %s", o.stdout)
 	}
 	c, a, err := models.OpenTuned(t.Context(), nil, out, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer a.Close()
 	defer c.Close()
 	record, err := infer.RecordOf(a)
@@ -218,14 +208,10 @@ func TestLoRA_BesideGGUF(t *testing.T) {
 		t.Errorf("%v, %v: the record is %+v, of %s with digest %s", err, wrong, record, file, digest)
 	}
 	dev, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer dev.Close()
 	e, err := infer.Load(t.Context(), dev, c, infer.OpenOptions{Adapter: a})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer e.Close()
 	if !strings.Contains(e.Types(), "Q5_0") {
 		t.Errorf("the model has %s", e.Types())
@@ -236,18 +222,12 @@ func TestLoRA_BesideGGUF(t *testing.T) {
 func saveGGUF(t *testing.T, file string) {
 	t.Helper()
 	base, err := hf.OpenModel(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer base.Close()
 	tensors, err := hf.Merge{Base: base}.Tensors(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	mix, err := gguf.ParseMix("q4_k_m") // of rows of 32 and 64: Q5_0 and Q8_0
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, err := hf.SaveGGUF(file, base, tensors, hf.GGUFOptions{Mix: mix}); err != nil {
 		t.Fatal(err)
 	}

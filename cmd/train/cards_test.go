@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels/cuda/cudatest"
 )
 
@@ -85,9 +86,7 @@ func cardFiles(t *testing.T, dir string) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, path), data, 0o666)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	for name, shape := range cardModels {
 		config := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"},
@@ -96,13 +95,9 @@ func cardFiles(t *testing.T, dir string) {
 		write(name+".json", config)
 	}
 	const starter = "../../data/starter-llama"
-	if err := os.CopyFS(filepath.Join(dir, "tokenizer"), os.DirFS(starter)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(filepath.Join(dir, "tokenizer"), os.DirFS(starter)))
 	var tok map[string]any
-	if err := json.Unmarshal(readFile(t, filepath.Join(starter, "tokenizer.json")), &tok); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(readFile(t, filepath.Join(starter, "tokenizer.json")), &tok))
 	vocab := tok["model"].(map[string]any)["vocab"].(map[string]any)
 	for i := len(vocab) + len(tok["added_tokens"].([]any)); i < 128256; i++ {
 		vocab[fmt.Sprint("unused", i)] = i

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/tokenizer"
 )
 
@@ -33,9 +34,7 @@ func TestFromScratchCharacters(t *testing.T) {
 		t.Errorf("continued: %+v", again)
 	}
 	tok, err := tokenizer.Load(filepath.Join(out, "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const characters = "\n\r ,.:Tabehinoqrstu“”"
 	var made struct {
 		Vocab int  `json:"vocab_size"`

@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // TestDataLine checks that train names the files it read, the columns it used and those it did not, also before an
 // example.
 func TestDataLine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "things")
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(dir, 0o777))
 	for name, row := range map[string]string{
 		"train-00000-of-00002.jsonl": `{"messages":[{"role":"user","content":"a","id":7,"train":true},{"role":"assistant",` +
 			`"content":"BAD","train":false},{"role":"user","content":"b"},{"role":"assistant","content":"c"}],"source":"web"}`,
@@ -24,9 +23,7 @@ func TestDataLine(t *testing.T) {
 			`{"type":"text","text":"i","train":false},{"type":"text","text":"j"}]}]}`,
 		"test.jsonl": `{"messages":[]}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(row+"\n"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(row+"\n"), 0o666))
 	}
 	for _, stop := range []string{"--show-example", "--dry-run"} {
 		o := must(t, cli.Done, "--model", tinyBase, "--data", dir, "--val", "0", "--samples", "0", "--out",

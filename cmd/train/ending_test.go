@@ -11,6 +11,7 @@ import (
 	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/trainer"
@@ -72,9 +73,7 @@ func TestAdvice_IfLittleIsLearned(t *testing.T) {
 // has: the best ones, which may have no tone, or the last ones if there are no best.
 func TestResultIsOfItsWeights(t *testing.T) {
 	device, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer device.Close()
 	early, late := 1.5, 4.5
 	for _, last := range []*float64{nil, &late} {
@@ -142,9 +141,7 @@ func TestSamples_FitTheTerminal(t *testing.T) {
 // was before the first step, and otherwise means of a tenth of the steps, of at most 20.
 func TestEnding_OfCurve(t *testing.T) {
 	plan, err := trainer.NewPlan(trainer.DefaultConfig(), make([]training.Example, 9), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	falling := func(n int) (all []report.CurveStep) {
 		for i := range n {
 			all = append(all, report.CurveStep{X: float64(i + 1), Loss: float64(n - i)})

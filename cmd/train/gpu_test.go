@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
@@ -234,9 +235,7 @@ func TestResume_KeepsSizesAndTypes(t *testing.T) {
 		Decisions map[string]string
 		Identity  map[string]string
 	}) {
-		if err := json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &d); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &d))
 		return d
 	}
 	must(t, cli.Done, append(args, "--device", "cuda")...)
@@ -353,9 +352,7 @@ func TestGPUAdvice(t *testing.T) {
 	for one := range strings.SplitSeq(strings.ReplaceAll(advice, " or ", ", "), ", ") {
 		flags, _, _ := strings.Cut(one, " (")
 		must(t, cli.Done, append(append(args, "--restart"), strings.Fields(flags)...)...)
-		if err := os.RemoveAll(out); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.RemoveAll(out))
 	}
 }
 
@@ -379,9 +376,7 @@ func TestResume_KeepsProductAlgorithms(t *testing.T) {
 			if err == nil {
 				err = json.Unmarshal(text, into)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 		}
 		if !maps.Equal(r.Decisions, s.Decisions) {
 			t.Errorf("run.json has %d decisions, the checkpoint other %d", len(r.Decisions), len(s.Decisions))

@@ -17,9 +17,7 @@ import (
 func TestColumnsOfData(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.json", "b1.json", "b2.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("[]"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("[]"), 0o666))
 	}
 	t.Chdir(dir)
 	x, y := "instruction=q,output=a", "instruction=u,output=v"
@@ -82,9 +80,7 @@ func TestDataForms(t *testing.T) {
 		"1.csv": "question,answer\n\"So,\nwhat?\",Yes.\n", "2.csv.gz": packed.String(),
 		"3.tsv": "prompt\tresponse\nWhy?\tNo.\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666))
 	}
 	o := must(t, cli.Done, "--model", tinyBase, "--data", filepath.Join(dir, "[13].*sv"), "--data",
 		filepath.Join(dir, "*.gz"), "--columns", "instruction=q,output=a", "--dry-run", "--val", "0")
@@ -138,14 +134,10 @@ func TestTextColumn(t *testing.T) {
 // TestAnswersApart trains a model whose template leaves out earlier thoughts: the run says that rows were split.
 func TestAnswersApart(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base")
-	if err := os.CopyFS(base, os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(base, os.DirFS(tinyBase)))
 	template := "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ '<think></think>' if m.role == 'assistant' and " +
 		"loop.last }}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-	if err := os.WriteFile(filepath.Join(base, "chat_template.jinja"), []byte(template), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(base, "chat_template.jinja"), []byte(template), 0o666))
 	turn := func(question, answer string) string {
 		return `{"role":"user","content":"` + question + `"},{"role":"assistant","content":"` + answer + `"}`
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -27,9 +28,7 @@ import (
 func wholeState(t *testing.T, out string) string {
 	t.Helper()
 	found, err := checkpoint.Latest(trainer.CheckpointsIn(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	h := sha256.New()
 	for _, name := range []string{filepath.Join(found.Dir, "model.safetensors"),
 		filepath.Join(found.Dir, "optimizer.safetensors"),
@@ -37,16 +36,12 @@ func wholeState(t *testing.T, out string) string {
 		h.Write(readFile(t, name))
 	}
 	var state map[string]any
-	if err := json.Unmarshal(readFile(t, filepath.Join(found.Dir, "state.json")), &state); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(readFile(t, filepath.Join(found.Dir, "state.json")), &state))
 	delete(state, "seconds")
 	delete(state, "metrics_bytes") // times differ in their number of digits
 	fmt.Fprintln(h, state)
 	lines, err := report.ReadMetrics[map[string]any](filepath.Join(out, "metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, l := range lines {
 		delete(l, "seconds")
 		fmt.Fprintln(h, l)
@@ -57,15 +52,13 @@ func wholeState(t *testing.T, out string) string {
 // names returns the names in a run's directory, except TensorBoard's files, whose names contain process ids.
 func names(t *testing.T, out string) (list []string) {
 	t.Helper()
-	if err := filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
+	expect.OK(t, filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.Name() == "tensorboard" {
 			return fs.SkipDir
 		}
 		list = append(list, strings.TrimPrefix(path, out))
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/trainer"
 )
 
@@ -62,9 +63,7 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 		t.Errorf("more steps are allowed than the epochs have: %v", o)
 	}
 
-	if err := os.RemoveAll(trainer.CheckpointsIn(out)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.RemoveAll(trainer.CheckpointsIn(out)))
 	if o := must(t, cli.Failed, append(resume, "--epochs", "4")...); !strings.Contains(o.stderr,
 		"no checkpoint to continue from") {
 		t.Errorf("more epochs without checkpoints: %v", o)
@@ -106,9 +105,7 @@ func TestDamagedMetrics(t *testing.T) {
 		"the last line's end": len(good) - 1} {
 		t.Run(name, func(t *testing.T) {
 			this := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
-			if err := os.CopyFS(this, os.DirFS(out)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.CopyFS(this, os.DirFS(out)))
 			resume := append(resume, "--out", this)
 			metrics = filepath.Join(this, "metrics.jsonl")
 			damage(at)
@@ -116,9 +113,7 @@ func TestDamagedMetrics(t *testing.T) {
 				if o := must(t, cli.Failed, resume...); !strings.Contains(o.stderr, "rename it and run the same command again") {
 					t.Error(o)
 				}
-				if err := os.Rename(metrics, metrics+".damaged"); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.Rename(metrics, metrics+".damaged"))
 				if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr,
 					"is missing: the metrics up to step 18 are lost") {
 					t.Error(o)

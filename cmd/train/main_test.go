@@ -21,6 +21,7 @@ import (
 	"restyle/dataset"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
@@ -100,17 +101,11 @@ type child struct {
 func begin(t *testing.T, c *exec.Cmd) *child {
 	t.Helper()
 	lines, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	waits, on, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c.ExtraFiles = []*os.File{w, waits}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Start())
 	t.Cleanup(func() {
 		lines.Close()
 		on.Close()
@@ -145,9 +140,7 @@ func (c *child) until(t *testing.T, phase string) {
 // signal sends a signal to the child, waits until it has arrived, and lets the child run to its end.
 func (c *child) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
-	if err := c.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Process.Signal(s))
 	for c.lines.Text() != signalled {
 		if !c.lines.Scan() {
 			t.Fatalf("%v ended it at once", s)
@@ -168,13 +161,9 @@ func rows(t testing.TB, n int) string {
 			"output": fmt.Sprintf("print(%d + %d)", i, i+1)})
 	}
 	data, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path := filepath.Join(t.TempDir(), "rows.json")
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, data, 0o666))
 	return path
 }
 
@@ -200,9 +189,7 @@ func TestRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	log := filepath.Join(t.TempDir(), "bench.csv")
 	steps := filepath.Join(t.TempDir(), "steps.csv")
-	if err := os.WriteFile(steps, []byte("mine"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(steps, []byte("mine"), 0o644))
 	args := small(t, out, "--benchmark-log", log, "--label", "a test", "--log-csv", steps)
 	o := must(t, cli.Done, args...)
 	if string(readFile(t, steps+".bak")) != "mine" {
@@ -286,9 +273,7 @@ func checkRecords(t *testing.T, out, csv string, f summary) {
 			Examples, Tokens int64
 			Trained          int64
 		}
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(text), &m))
 		row := cells[m.Step]
 		if m.Loss != nil {
 			row[0], row[2] = fmt.Sprint(*m.Loss), fmt.Sprint(m.LR)
@@ -312,9 +297,7 @@ func checkRecords(t *testing.T, out, csv string, f summary) {
 		t.Errorf("the result is %+v, want %+v", deref(f), deref(want))
 	}
 	var made struct{ Result summary }
-	if err := json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &made); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(readFile(t, filepath.Join(out, trainer.RunName)), &made))
 	if made.Result.Out = out; fmt.Sprintf("%+v", deref(made.Result)) != fmt.Sprintf("%+v", deref(f)) {
 		t.Errorf("run.json has %+v, and %+v was printed", deref(made.Result), deref(f))
 	}
@@ -350,14 +333,10 @@ func checkForeignRun(t *testing.T, out string, args []string) {
 	t.Helper()
 	path := filepath.Join(out, trainer.RunName)
 	var made map[string]any
-	if err := json.Unmarshal(readFile(t, path), &made); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(readFile(t, path), &made))
 	delete(made, "result")
 	text, _ := json.Marshal(made) // it was read from JSON
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, text, 0o600))
 	if o := must(t, cli.Failed, append(args, "--resume")...); !strings.Contains(o.stderr, "was not made by train") {
 		t.Errorf("resuming the finished run of another program: %v", o)
 	}
@@ -366,9 +345,7 @@ func checkForeignRun(t *testing.T, out string, args []string) {
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return data
 }
 
@@ -413,9 +390,7 @@ func TestDeadPipes(t *testing.T) {
 	var readers []*os.File
 	for _, end := range []*io.Writer{&c.Stdout, &c.Stderr} {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		*end = w
 		defer w.Close()
 		readers = append(readers, r)
@@ -476,9 +451,7 @@ func TestEvents_ResumeKeepsLastPoint(t *testing.T) {
 		t.Fatalf("exit %d", code)
 	}
 	saved, err := checkpoint.Latest(trainer.CheckpointsIn(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	must(t, cli.Done, append(args, "--resume")...)
 	files, _ := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
 	// Field 2 of an event is its step; field 7 says that a session starts there (status 1). Field 1 is the time.
@@ -521,25 +494,17 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(content), 0o666))
 		return path
 	}
 	out := filepath.Join(dir, "out")
 	full := filepath.Join(dir, "full")
-	if err := os.Mkdir(full, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(full, 0o777))
 	file("full/letter.txt", "dear")
 	adapter := t.TempDir()
-	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte("{}"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(adapter, "adapter_config.json"), []byte("{}"), 0o666))
 	pipe := filepath.Join(dir, "pipe.txt")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o600))
 	config := file("shape.json", string(readFile(t, filepath.Join(tinyBase, "config.json"))))
 	for name, c := range map[string]struct {
 		code int
@@ -671,21 +636,15 @@ func TestFromScratch(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.json")
 	text := filepath.Join(dir, "text.txt")
-	if err := os.WriteFile(config, []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+	expect.OK(t, os.WriteFile(config, []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
 	"vocab_size": 300, "hidden_size": 32,
 		"intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
-		"max_position_embeddings": 128, "tie_word_embeddings": true}`), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(text, []byte(strings.Repeat("To be, or not to be, that is the question.\n", 200)),
-		0o666); err != nil {
-		t.Fatal(err)
-	}
+		"max_position_embeddings": 128, "tie_word_embeddings": true}`), 0o666))
+	expect.OK(t, os.WriteFile(text, []byte(strings.Repeat("To be, or not to be, that is the question.\n", 200)),
+		0o666))
 	restyled := filepath.Join(dir, "restyled.json")
 	asGen := strings.ReplaceAll(string(readFile(t, rows(t, 40))), `"output"`, `"output_passive_aggressive"`)
-	if err := os.WriteFile(restyled, []byte(asGen), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(restyled, []byte(asGen), 0o666))
 	for name, data := range map[string][]string{"text": {"--text", text}, "questions": {"--data", rows(t, 40)},
 		"restyled": {"--data", restyled}, "styled": {"--data", rows(t, 40), "--style", "passive-aggressive"}} {
 		t.Run(name, func(t *testing.T) {

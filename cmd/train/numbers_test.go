@@ -13,6 +13,7 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/internal/cli/clitest"
+	"restyle/internal/expect"
 	"restyle/trainer"
 	"restyle/trainer/report"
 )
@@ -37,9 +38,7 @@ func counting(t *testing.T, flags ...string) (c counted) {
 	c.o = must(t, cli.Done, append(args, flags...)...)
 	path := filepath.Join(out, "metrics.jsonl")
 	steps, err := report.ReadMetrics[trainer.Step](path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c.steps = slices.DeleteFunc(steps, func(s trainer.Step) bool { return s.Examples == 0 })
 	if c.evaluations, err = report.ReadMetrics[trainer.Evaluation](path); err != nil {
 		t.Fatal(err)

@@ -16,20 +16,12 @@ import (
 // moved, the model still does, and the links of its card still work.
 func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	tiny, err := filepath.Abs(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	from := filepath.Join(t.TempDir(), "here")
 	rows := strings.Repeat(`{"instruction": "Count to three.", "output": "1, 2, 3"}`+"\n", 8)
-	if err := os.MkdirAll(filepath.Join(from, "models"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(filepath.Join(from, "models", "base-model"), os.DirFS(tiny)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(from, "models", "rows.jsonl"), []byte(rows), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.MkdirAll(filepath.Join(from, "models"), 0o777))
+	expect.OK(t, os.CopyFS(filepath.Join(from, "models", "base-model"), os.DirFS(tiny)))
+	expect.OK(t, os.WriteFile(filepath.Join(from, "models", "rows.jsonl"), []byte(rows), 0o666))
 	t.Chdir(from)
 	flags := func(up string) []string {
 		return []string{"--model", up + "models/base-model", "--data", up + "models/rows.jsonl", "--out", up + "runs/mine",
@@ -49,9 +41,7 @@ func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	}
 	check("runs/mine")
 	elsewhere := filepath.Join(from, "..", "else", "where")
-	if err := os.MkdirAll(elsewhere, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.MkdirAll(elsewhere, 0o777))
 	t.Chdir(elsewhere)
 	check("../../here/runs/mine")
 	o := must(t, cli.Done, append(flags("../../here/"), "--max-steps", "4", "--resume")...)
@@ -62,9 +52,7 @@ func TestPaths_HoldFromAnyDirectory(t *testing.T) {
 	if got := summaryOf(t, o); got.Out != "../../here/runs/mine" || got.Steps != 3 {
 		t.Errorf("%v", o)
 	}
-	if err := os.Rename(filepath.Join(from, "runs"), "moved"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Rename(filepath.Join(from, "runs"), "moved"))
 	check("moved/mine")
 	expect.Paths(t, elsewhere, []string{"moved"}, "settings")
 }
@@ -74,9 +62,7 @@ func TestCheckPaths_Inside(t *testing.T) {
 	dir := realDir(t)
 	out, in := filepath.Join(dir, "out"), filepath.Join(dir, "out", "x.json")
 	writeFile(t, filepath.Join(dir, "beside"), "")
-	if err := os.Mkdir(out, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(out, 0o777))
 	writeFile(t, in, "")
 	for flag, set := range map[string]func(o *options, path string){
 		"model":        func(o *options, path string) { o.model = path },

@@ -19,6 +19,7 @@ import (
 
 	"restyle/dataset/training"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/trainer"
@@ -47,9 +48,7 @@ func process(t testing.TB, code int, args ...string) outcome {
 func losses(t testing.TB, out string) (list []float64) {
 	t.Helper()
 	lines, err := report.ReadMetrics[metricsLine](filepath.Join(out, "metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, l := range lines {
 		for _, x := range []*report.Number{l.Loss, l.ValLoss} {
 			if x != nil {
@@ -146,9 +145,7 @@ func unevenRows(t *testing.T) string {
 		list[row] = map[string]string{"instruction": fmt.Sprint("q", row), "output": "a" + strings.Repeat(" word", i%2*200)}
 	}
 	data, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path := filepath.Join(t.TempDir(), "uneven.json")
 	writeFile(t, path, string(data))
 	return path
@@ -159,14 +156,10 @@ func rankProcesses(t *testing.T, size int, args []string, edit func(rank int, ar
 	list []*exec.Cmd, said []*bytes.Buffer, first io.Reader) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer l.Close()
 	socket, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer socket.Close()
 	for r := range size {
 		own := args
@@ -180,15 +173,11 @@ func rankProcesses(t *testing.T, size int, args []string, edit func(rank int, ar
 		if r == 0 {
 			c.ExtraFiles, c.Env = []*os.File{socket}, append(c.Env, "RESTYLE_LISTENER=3")
 			pipe, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer w.Close()
 			first, c.Stderr = io.TeeReader(pipe, stderr), w
 		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, c.Start())
 		list, said = append(list, c), append(said, stderr)
 	}
 	return list, said, first
@@ -357,9 +346,7 @@ func TestRanks_MPI(t *testing.T) {
 // freePort returns a port that no process listens on.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer l.Close()
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }

@@ -14,24 +14,21 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
 )
 
 func writeFile(t testing.TB, path, content string) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(content), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(content), 0o666)))
 }
 
 // realDir returns a new directory by its real path, which messages contain.
 func realDir(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return dir
 }
 
@@ -40,14 +37,10 @@ func change(t testing.TB, out string, f func(r map[string]any)) {
 	t.Helper()
 	var r map[string]any
 	path := filepath.Join(out, trainer.RunName)
-	if err := json.Unmarshal(readFile(t, path), &r); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(readFile(t, path), &r))
 	f(r)
 	data, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	writeFile(t, path, string(data))
 }
 
@@ -60,9 +53,7 @@ func TestSecondRun_TouchesNothing(t *testing.T) {
 	writing := filepath.Join(out, "checkpoints", ".writing-step-000020", "model.safetensors")
 	writeFile(t, writing, "half")
 	unlock, err := checkpoint.Lock(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, flags := range [][]string{{"--resume"}, {"--restart"}, {}} {
 		if o := must(t, cli.Failed, append(slices.Clone(args), flags...)...); !strings.Contains(o.stderr,
 			"another run is at work there") {
@@ -70,9 +61,7 @@ func TestSecondRun_TouchesNothing(t *testing.T) {
 		}
 	}
 	readFile(t, writing)
-	if err := unlock(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, unlock())
 	must(t, cli.Done, append(args, "--resume")...)
 }
 
@@ -119,18 +108,14 @@ func TestOut_EveryKindOfPath(t *testing.T) {
 			name, "--seq", "128",
 			"--max-steps", "2", "--samples", "0", "--benchmark-log", "", "--fused"}, more...)
 	}
-	if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(filepath.Join(dir, "base"), os.DirFS(tinyBase)))
 	writeFile(t, filepath.Join(dir, "rows.json"), string(readFile(t, rows(t, 20))))
 	must(t, cli.Done, args(out)...)
 	weights := readFile(t, filepath.Join(out, "model.safetensors"))
 
 	// A link is followed: the directory that it names is renamed and made again.
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink("out", link); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink("out", link))
 	if o := must(t, cli.Done, args(link)...); !strings.Contains(o.stderr, "is kept as "+out+".bak") {
 		t.Error(o)
 	}
@@ -138,14 +123,10 @@ func TestOut_EveryKindOfPath(t *testing.T) {
 		!bytes.Equal(readFile(t, filepath.Join(link, "model.safetensors")), weights) {
 		t.Errorf("the link: %v, %v", info, err)
 	}
-	if err := os.Symlink("nowhere", filepath.Join(dir, "loose")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink("nowhere", filepath.Join(dir, "loose")))
 
 	// The working directory, or a directory around it, must not be renamed: train refuses it.
-	if err := os.Mkdir(filepath.Join(out, "below"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(filepath.Join(out, "below"), 0o777))
 	for name, c := range map[string]struct {
 		cwd  string
 		args []string
@@ -245,9 +226,7 @@ func TestKills_BeforeFirstCheckpoint(t *testing.T) {
 		t.Errorf("there are %v", names)
 	}
 
-	if err := os.RemoveAll(trainer.CheckpointsIn(out)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.RemoveAll(trainer.CheckpointsIn(out)))
 	change(t, out, func(r map[string]any) {
 		r["finished"] = false
 		r["decisions"].(map[string]any)["cpu"] = "portable"
@@ -289,9 +268,7 @@ func TestKills_InTheLastMoments(t *testing.T) {
 		t.Errorf("there are %v, %v", best, err)
 	}
 	for _, dir := range best {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.RemoveAll(dir))
 	}
 
 	// Killed before the result was recorded, with the best weights deleted.
@@ -384,9 +361,7 @@ func TestReports_WhatIsLeftOutOrChanged(t *testing.T) {
 		list = append(list, map[string]string{"instruction": fmt.Sprint(strings.Repeat("and ", 65), i), "output": "print()"})
 	}
 	data, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	long := filepath.Join(t.TempDir(), "long.json")
 	writeFile(t, long, string(data))
 	o := must(t, cli.Done, "--model", tinyBase, "--data", long, "--out", out, "--max-steps", "2", "--benchmark-log", "",
@@ -402,15 +377,11 @@ func TestReports_WhatIsLeftOutOrChanged(t *testing.T) {
 		t.Error(o)
 	}
 	bare := filepath.Join(realDir(t), "bare") // a model without a chat template, with a comma in its name
-	if err := os.CopyFS(bare, os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(bare, os.DirFS(tinyBase)))
 	os.Remove(filepath.Join(bare, "chat_template.jinja"))
 	change := string(readFile(t, filepath.Join(bare, "tokenizer_config.json")))
 	var settings map[string]any
-	if err := json.Unmarshal([]byte(change), &settings); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(change), &settings))
 	delete(settings, "chat_template")
 	data, _ = json.Marshal(settings)
 	writeFile(t, filepath.Join(bare, "tokenizer_config.json"), string(data))

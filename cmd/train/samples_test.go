@@ -10,6 +10,7 @@ import (
 
 	"restyle/dataset/training"
 	"restyle/infer"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/trainer"
 )
@@ -18,14 +19,10 @@ import (
 // the old weights is in the new samples, and a stop leaves no half of one.
 func TestSamples_OfCurrentWeights(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	e, err := infer.Open(t.Context(), d, tinyBase, infer.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer e.Close()
 	a := &sampler{engine: e, tokens: 20}
 	for i := range 2 {

@@ -14,6 +14,7 @@ import (
 	"restyle/data"
 	"restyle/grade"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/internal/sandbox"
 	"restyle/quality"
 	"restyle/voice"
@@ -40,22 +41,16 @@ func TestStarter_LearnsFromGensRows(t *testing.T) {
 		ValLoss float64 `json:"val_loss"`
 	}
 	first, _, _ := strings.Cut(string(readFile(t, filepath.Join(out, "metrics.jsonl"))), "\n")
-	if err := json.Unmarshal([]byte(first), &before); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(first), &before))
 	if f.ValLoss == nil || float64(*f.ValLoss) > 2.0/3*before.ValLoss { // the run reaches 0.41 of it
 		t.Errorf("the validation loss was %v and is %v", before.ValLoss, f.ValLoss)
 	} else {
 		t.Logf("validation loss %.3f, then %.3f", before.ValLoss, *f.ValLoss)
 	}
 	questions, err := data.Questions()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	style, err := voice.Builtin(voice.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		python = "" // without Python, answers are parsed but not run
@@ -66,9 +61,7 @@ func TestStarter_LearnsFromGensRows(t *testing.T) {
 		Models:    []quality.Model{{Label: "base", Name: data.StarterName}, {Label: "tuned", Name: out}},
 		Questions: questions[:asked], MaxTokens: 320, Style: style, Python: python, Device: "cpu",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	base, tuned := report.Models[0].Seen, report.Models[1].Seen
 	t.Logf("base %+v\ntuned %+v", base, tuned)
 	if base.Parse < asked*9/10 || python != "" && *base.Right < asked*3/4 || base.Tone > 0 {
@@ -84,14 +77,10 @@ func TestStarter_LearnsFromGensRows(t *testing.T) {
 func shortest(t *testing.T, n int) string {
 	t.Helper()
 	var rows []json.RawMessage
-	if err := json.Unmarshal(readFile(t, "../../"+defaultData), &rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(readFile(t, "../../"+defaultData), &rows))
 	slices.SortStableFunc(rows, func(a, b json.RawMessage) int { return cmp.Compare(len(a), len(b)) })
 	list, err := json.Marshal(rows[:n])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path := filepath.Join(t.TempDir(), "rows.json")
 	writeFile(t, path, string(list))
 	return path

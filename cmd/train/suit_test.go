@@ -12,6 +12,7 @@ import (
 
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -22,27 +23,17 @@ import (
 func stored(t *testing.T, dtype tensor.DType) string {
 	t.Helper()
 	from, err := hf.OpenModel(tinyBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer from.Close()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	m, err := model.New(d, from.Config, model.Options{DType: tensor.F32, MaxTokens: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
-	if err := from.Load(t.Context(), d, m.Params(), nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, from.Load(t.Context(), d, m.Params(), nil))
 	dir := filepath.Join(t.TempDir(), "model")
-	if err := hf.Save(dir, from, d, m.Params(), hf.SaveOptions{DType: dtype}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, hf.Save(dir, from, d, m.Params(), hf.SaveOptions{DType: dtype}))
 	return dir
 }
 
@@ -54,9 +45,7 @@ func mixed(t *testing.T, part string, matching, others tensor.DType) string {
 	file := filepath.Join(dir, "model.safetensors")
 	open := func(file string) *hf.Safetensors {
 		s, err := hf.OpenSafetensors(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
@@ -77,9 +66,7 @@ func mixed(t *testing.T, part string, matching, others tensor.DType) string {
 			return err
 		}})
 	}
-	if err := hf.WriteSafetensors(file, nil, list); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, hf.WriteSafetensors(file, nil, list))
 	return dir
 }
 
@@ -92,9 +79,7 @@ func saying(t *testing.T, dir, dtype string) string {
 	if !config.Match(data) {
 		t.Fatalf("%s names no type", data)
 	}
-	if err := os.WriteFile(path, config.ReplaceAll(data, []byte(`"dtype": "`+dtype+`"`)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, config.ReplaceAll(data, []byte(`"dtype": "`+dtype+`"`)), 0o666))
 	return dir
 }
 
@@ -149,9 +134,7 @@ func TestSuit_Small(t *testing.T) {
 	base, err := hf.NewModel(map[string][]byte{"config.json": []byte(`{"architectures": ["LlamaForCausalLM"],
 		"model_type": "llama", "vocab_size": 49152, "hidden_size": 576, "intermediate_size": 1536, "num_hidden_layers": 30,
 		"num_attention_heads": 9, "num_key_value_heads": 3, "max_position_embeddings": 8192, "tie_word_embeddings": true}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range []struct {
 		flags   []string
 		lr, val float64
@@ -189,13 +172,9 @@ func hasSetting(table, flag, value string) bool {
 // TestFromScratch_DefaultLearningRate checks that a new model gets a learning rate by its size, unless one is given.
 func TestFromScratch_DefaultLearningRate(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(tinyBase, "config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	config := filepath.Join(t.TempDir(), "config.json")
-	if err := os.WriteFile(config, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(config, data, 0o666))
 	dry := []string{"--dry-run", "--all-settings", "--from-scratch", config, "--data", rows(t, 40), "--out",
 		filepath.Join(t.TempDir(), "out"), "--seq", "64"}
 	o := must(t, cli.Done, dry...)
@@ -209,18 +188,14 @@ func TestFromScratch_DefaultLearningRate(t *testing.T) {
 		t.Errorf("a given --lr does not win: %v", o)
 	}
 	var shape map[string]any
-	if err := json.Unmarshal(data, &shape); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(data, &shape))
 	shape["architectures"], shape["model_type"] = []string{"MixtralForCausalLM"}, "mixtral"
 	for want, stored := range map[string]any{"0.001": nil, "0.02": 0.02} {
 		shape["router_aux_loss_coef"] = stored
 		if data, err = json.Marshal(shape); err == nil {
 			err = os.WriteFile(config, data, 0o666)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if o = must(t, cli.Done, dry...); !hasSetting(o.stdout, "balance-loss", want) {
 			t.Errorf("with router_aux_loss_coef %v, --balance-loss %s is not in the table: %v", stored, want, o)
 		}
@@ -231,18 +206,12 @@ func TestFromScratch_DefaultLearningRate(t *testing.T) {
 func TestTexts_AllAreUsed(t *testing.T) {
 	dir := t.TempDir()
 	var config map[string]any
-	if err := json.Unmarshal(readFile(t, filepath.Join(tinyBase, "config.json")), &config); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(readFile(t, filepath.Join(tinyBase, "config.json")), &config))
 	data, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for name, text := range map[string]string{
 		"config.json": string(data), "a.txt": strings.Repeat("alpha ", 300), "b.txt": strings.Repeat("omega ", 500)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{"--dry-run", "--from-scratch", file("config.json"), "--out", file("out"), "--seq", "16", "--val", "0"}
@@ -251,9 +220,7 @@ func TestTexts_AllAreUsed(t *testing.T) {
 		_, after, _ := strings.Cut(o.stdout, "held out; ")
 		text, _, _ := strings.Cut(after, " ")
 		n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return n
 	}
 	both := append(args, "--text", file("a.txt"), "--text", file("b.txt"))
@@ -277,9 +244,7 @@ func TestNothingHeldOut(t *testing.T) {
 		{`[{"instruction":"joke","output":"a"},{"instruction":"pun","output":"b"}]`, ""},
 	} {
 		path := filepath.Join(t.TempDir(), "rows.json")
-		if err := os.WriteFile(path, []byte(c.data), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(c.data), 0o666))
 		o := must(t, cli.Done, "--dry-run", "--model", tinyBase, "--data", path, "--val", "0.5", "--out",
 			filepath.Join(t.TempDir(), "out"))
 		if c.says == "" && strings.Contains(o.stdout, "can be held out") || !strings.Contains(o.stdout, c.says) {
@@ -294,9 +259,7 @@ func TestTensorBoard_ToneTagOfVoice(t *testing.T) {
 	for style, want := range map[string]string{"passive-aggressive": "Metrics/Rudeness_Score",
 		"pirate": "Metrics/Tone_Score"} {
 		s, err := voice.Load(style)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if got := (&train{voice: s}).toneTag(); got != want {
 			t.Errorf("%s: %s, want %s", style, got, want)
 		}

@@ -10,15 +10,14 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // TestTemplateIsSaved checks that a model is saved with the chat template that it was trained with, whatever its base
 // had.
 func TestTemplateIsSaved(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "plain.txt")
-	if err := os.WriteFile(plain, []byte(strings.Repeat("To be, or not to be. ", 200)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(plain, []byte(strings.Repeat("To be, or not to be. ", 200)), 0o666))
 	for _, c := range []struct {
 		args []string
 		want string
@@ -40,9 +39,7 @@ func TestTemplateIsSaved(t *testing.T) {
 			t.Errorf("%v: said of another template: %v\n%v", c.args, said, o)
 		}
 		m, err := hf.Open(t.Context(), nil, out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer m.Close()
 		l, err := infer.CodecOf(m, "")
 		if err != nil || l.Template.Name != c.want {
@@ -50,9 +47,7 @@ func TestTemplateIsSaved(t *testing.T) {
 		}
 		// Both places where other programs look have the same template; a file that needed no change is unchanged.
 		settings, err := hf.ParseTokenizerConfig(readFile(t, filepath.Join(out, "tokenizer_config.json")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		family, err := chat.Detect(settings.ChatTemplate)
 		if err != nil || family.Name != c.want {
 			t.Errorf("%v: tokenizer_config.json has the template of %q, %v", c.args, family.Name, err)
@@ -80,29 +75,19 @@ func TestTemplateNeedsTokens(t *testing.T) {
 // TestNamedTemplate trains with one of the base model's own templates, by its name.
 func TestNamedTemplate(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base")
-	if err := os.CopyFS(base, os.DirFS(tinyBase)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(base, os.DirFS(tinyBase)))
 	const short = "{% for m in messages %}[{{ m.role }}]{{ m.content }}<|im_end|>{% endfor %}" +
 		"{% if add_generation_prompt %}[assistant]{% endif %}"
 	file := filepath.Join(base, "additional_chat_templates", "short.jinja")
-	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(short), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.MkdirAll(filepath.Dir(file), 0o777))
+	expect.OK(t, os.WriteFile(file, []byte(short), 0o666))
 	want, err := chat.Detect(short)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	out := filepath.Join(t.TempDir(), "out")
 	args := append(small(t, out, "--max-steps", "1", "--samples", "0"), "--model", base)
 	must(t, cli.Done, append(args, "--template", "short")...)
 	m, err := hf.Open(t.Context(), nil, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	if l, err := infer.CodecOf(m, ""); err != nil || l.Template.Name != want.Name {
 		t.Errorf("asked as %q, %v, want %q", l.Template.Name, err, want.Name)

@@ -102,10 +102,8 @@ func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "out.json")
 			save(t, path, someRows(2))
-			if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o666),
-				os.Symlink(target, filepath.Join(dir, name))); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, errors.Join(os.WriteFile(victim, []byte("mine"), 0o666),
+				os.Symlink(target, filepath.Join(dir, name))))
 			o, err := Create(path)
 			if err == nil {
 				_, err = o.Commit()
@@ -127,9 +125,7 @@ func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 func TestDanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	link, target := filepath.Join(dir, "out.json"), filepath.Join(dir, "there", "x.json")
-	if err := errors.Join(os.Mkdir(filepath.Dir(target), 0o777), os.Symlink("there/x.json", link)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Mkdir(filepath.Dir(target), 0o777), os.Symlink("there/x.json", link)))
 	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != disk.Written || expect.Read(t, target) != "new" {
 		t.Fatal(o, err)
 	}

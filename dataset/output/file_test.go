@@ -23,9 +23,7 @@ func TestCommit_Outcomes(t *testing.T) {
 	}
 	first := expect.Read(t, path)
 	old := time.Now().Add(-time.Hour).Truncate(time.Second)
-	if err := errors.Join(os.Chtimes(path, old, old), os.Chtimes(certs, old, old)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Chtimes(path, old, old), os.Chtimes(certs, old, old)))
 	if d := save(t, path, someRows(5)); d.Data.State != disk.Unchanged || d.Certificates.State != disk.Unchanged {
 		t.Errorf("again: %+v", d)
 	}
@@ -63,28 +61,20 @@ func TestCommit_Outcomes(t *testing.T) {
 func TestTwoWriters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.json")
 	a, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, err = Create(path)
 	expect.Error(t, err, "another run is at work", path, ": wait for it")
 	if _, err := a.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	b, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	// Another process is writing only the certificates: nothing may be left over.
 	other, err := createPending(dataset.CertificatePath(filepath.Join(filepath.Dir(path), "x.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, err = Create(filepath.Join(filepath.Dir(path), "x.json"))
 	expect.Error(t, err, "x.certificates.jsonl")
-	if err := errors.Join(other.discard(), b.Discard(), b.Discard()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(other.discard(), b.Discard(), b.Discard()))
 	if names := folder(t, filepath.Dir(path)); !slices.Equal(names, []string{"out.certificates.jsonl", "out.json"}) {
 		t.Errorf("left behind: %q", names)
 	}
@@ -93,9 +83,7 @@ func TestTwoWriters(t *testing.T) {
 func TestPlacesThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := errors.Join(os.WriteFile(file, nil, 0o666), os.Mkdir(filepath.Join(dir, "d.json"), 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.WriteFile(file, nil, 0o666), os.Mkdir(filepath.Join(dir, "d.json"), 0o777)))
 	for _, c := range []struct{ path, words string }{
 		{filepath.Join(dir, "out.csv"), `unknown extension ".csv"`},
 		{filepath.Join(dir, "out"), `unknown extension ""`},
@@ -108,9 +96,7 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 	if os.Getuid() == 0 {
 		return // root can write to read-only files
 	}
-	if err := os.Chmod(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Chmod(dir, 0o555))
 	t.Cleanup(func() { os.Chmod(dir, 0o777) }) // so that it can be removed
 	_, err := Create(filepath.Join(dir, "out.json"))
 	if !errors.Is(err, fs.ErrPermission) {
@@ -127,13 +113,9 @@ func TestFullDisk(t *testing.T) {
 		save(t, path, someRows(2))
 		was := expect.Read(t, path)
 		o, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		o.rows = rowWriters[ext](full)
 		for i, r := range someRows(3000) {
 			if err = o.Write(r, certificateFor(i)); err != nil {
@@ -150,13 +132,9 @@ func TestFullDisk(t *testing.T) {
 
 func TestLinksStay(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "real"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(filepath.Join(dir, "real"), 0o777))
 	link, target := filepath.Join(dir, "out.json"), filepath.Join(dir, "real", "x.json")
-	if err := errors.Join(os.WriteFile(target, []byte("[]\n"), 0o666), os.Symlink(target, link)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.WriteFile(target, []byte("[]\n"), 0o666), os.Symlink(target, link)))
 	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != disk.Replaced {
 		t.Fatal(o, err)
 	}
@@ -197,9 +175,7 @@ func TestWriteFile(t *testing.T) {
 		}
 	}
 	// A kill after the second name is made and before the rename leaves a .bak that is the same file.
-	if err := os.Link(path, path+".bak.4"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Link(path, path+".bak.4"))
 	if o, err := WriteFile(path, []byte("three")); err != nil || o.State != disk.Replaced ||
 		len(folder(t, filepath.Dir(path))) != 5 {
 		t.Error(o, err, folder(t, filepath.Dir(path)))

@@ -67,18 +67,12 @@ func certificateFor(i int) dataset.Certificate {
 func save(t testing.TB, path string, rows []dataset.Rewritten) Committed {
 	t.Helper()
 	o, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, r := range rows {
-		if err := o.Write(r, certificateFor(i)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, o.Write(r, certificateFor(i)))
 	}
 	done, err := o.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return done
 }
 
@@ -86,9 +80,7 @@ func save(t testing.TB, path string, rows []dataset.Rewritten) Committed {
 func folder(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -129,9 +121,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			// A file that gen wrote can be read as a source.
 			source, err := dataset.Open(t.Context(), path, dataset.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for i, want := range rows {
 				if row, err := source.Next(); err != nil || row.Output != want.OutputOriginal ||
 					row.Instruction != want.Instruction {
@@ -218,17 +208,11 @@ func TestKill_BetweenRenames(t *testing.T) {
 	before[4].OutputPassiveAggressive = "another answer"
 	save(t, path, before)
 	o, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, r := range after {
-		if err := o.Write(r, certificateFor(i)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, o.Write(r, certificateFor(i)))
 	}
-	if err := errors.Join(o.rows.finish(), o.certBuffer.Flush()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(o.rows.finish(), o.certBuffer.Flush()))
 	if _, err := o.certs.commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -240,9 +224,7 @@ func TestKill_BetweenRenames(t *testing.T) {
 		t.Fatalf("the old data is gone: %v", err)
 	}
 	certs, err := dataset.ReadCertificates(dataset.CertificatePath(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if c := dataset.Certify(rows, certs); !slices.Equal(c.Valid, []bool{true, true, true, true, false}) {
 		t.Errorf("%+v", c)
 	}
@@ -290,9 +272,7 @@ func TestKills_LeaveOneVersion(t *testing.T) {
 		cmd.Env = []string{writeForever + "=" + path}
 		var out strings.Builder
 		cmd.Stdout = &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, cmd.Start())
 		time.Sleep(time.Duration(15+r.IntN(30)) * time.Millisecond)
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -333,12 +313,8 @@ func TestRefusedRows(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "out.jsonl")
 		o, err := Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := o.Write(someRows(1)[0], dataset.Certificate{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, o.Write(someRows(1)[0], dataset.Certificate{}))
 		first := o.Write(c.row, dataset.Certificate{})
 		expect.Error(t, first, "row 1", c.words)
 		if again := o.Write(someRows(1)[0], dataset.Certificate{}); again != first {
@@ -353,9 +329,7 @@ func TestRefusedRows(t *testing.T) {
 	// A certificate without checks can be read back.
 	path := filepath.Join(t.TempDir(), "out.json")
 	o, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	err = o.Write(someRows(1)[0], dataset.Certificate{})
 	_, err2 := o.Commit()
 	certificates, err3 := dataset.ReadCertificates(dataset.CertificatePath(path))
@@ -381,18 +355,14 @@ func TestOutputMemoryIsFlat(t *testing.T) {
 		t.Run(ext, func(t *testing.T) {
 			expect.FlatHeap(t, 4<<20, func(measure func()) {
 				o, err := Create(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				for i := range 18_000 { // of 1.5 KB each
 					row := dataset.Rewritten{
 						Instruction:             fmt.Sprint("Task ", i),
 						OutputOriginal:          strings.Repeat("print(1)\n", 60),
 						OutputPassiveAggressive: fmt.Sprint(i, strings.Repeat("Sigh. ", 150)),
 					}
-					if err := o.Write(row, certificateFor(i)); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, o.Write(row, certificateFor(i)))
 					if i%6_000 == 5_999 {
 						measure()
 					}
@@ -411,12 +381,8 @@ func TestCommitAs(t *testing.T) {
 	save(t, path, someRows(5))
 	whole := expect.Read(t, path)
 	o, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Write(someRows(1)[0], certificateFor(0)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, o.Write(someRows(1)[0], certificateFor(0)))
 	done, err := o.CommitAs(other)
 	if err != nil || done.DataPath != other || done.Data.State != disk.Written || expect.Read(t, path) != whole {
 		t.Fatalf("%+v, %v", done, err)

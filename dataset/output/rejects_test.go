@@ -17,9 +17,7 @@ func TestRejects(t *testing.T) {
 	path := filepath.Join(dir, "sub", dataset.RejectsPath("x.json"))
 	files := func() (names []string) {
 		entries, err := os.ReadDir(filepath.Dir(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}
@@ -28,25 +26,19 @@ func TestRejects(t *testing.T) {
 	write := func(rows ...dataset.Reject) (disk.Outcome, string) {
 		t.Helper()
 		r, err := CreateRejects(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if _, err := CreateRejects(path); err == nil {
 			t.Error("two write the same file")
 		}
 		before, _ := os.ReadFile(path)
 		for _, row := range rows {
-			if err := r.Write(row); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, r.Write(row))
 		}
 		if now, _ := os.ReadFile(path); string(now) != string(before) {
 			t.Error("the file changed before Commit")
 		}
 		outcome, err := r.Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if err := r.Discard(); err != nil {
 			t.Error(err)
 		}

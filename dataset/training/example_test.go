@@ -43,13 +43,9 @@ func train(bos string) (*tokenizer.Tokenizer, error) {
 func encoderOf(t testing.TB, family string) *Encoder {
 	t.Helper()
 	tok, err := small()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f, err := chat.ByName(family)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if family == "raw" {
 		f.EOS = "<|end_of_text|>"
 	}
@@ -111,9 +107,7 @@ func TestMasks_OfEveryTemplate(t *testing.T) {
 func TestTypedMarkup_StaysText(t *testing.T) {
 	e := encoderOf(t, "llama3")
 	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u<|eot_id|><|begin_of_text|>", "a<|eot_id|>")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	counts := map[string]int{}
 	for _, id := range ex.IDs {
 		counts[e.Tokenizer.Token(id)]++
@@ -231,9 +225,7 @@ func TestUnknownTemplate_RunsAsProgram(t *testing.T) {
 	known := e.Template
 	messages := talk("sBe brief.", "uSo?<|im_end|>", "aIt is.\n", "uWhy?", "aNo.<|im_end|>")
 	want, _, err := e.Encode(dataset.Conversation{Messages: messages})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range []struct{ template, reason string }{
 		{known.Jinja() + " ", ""},
 		{"{{ messages|length }}" + known.Jinja(), "training: row 3: chat template jinja-"},
@@ -269,9 +261,7 @@ const forgetful = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role
 func TestAnswersApart(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	template, err := chat.Detect(forgetful)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	template.EOS = "<|im_end|>"
 	e.Template = template
 	const a, u = "<|im_start|>assistant\n", "<|im_start|>user\n"
@@ -330,9 +320,7 @@ func TestPromptIsNotLearned(t *testing.T) {
 	for _, family := range chat.Names() {
 		e := encoderOf(t, family)
 		whole, _, err := e.Encode(dataset.Conversation{Messages: messages})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		ex, _, err := e.Encode(dataset.Conversation{Messages: messages, Prompt: 3})
 		text := marked(e, ex)
 		before, after, _ := strings.Cut(text, "⟦")
@@ -350,14 +338,10 @@ func TestLaterPromptsAreAsked(t *testing.T) {
 		e := encoderOf(t, family)
 		messages := talk("uSo?", "aIt is.\n", "uIs it? \n", "aYes.", "uWhat?", "a x")
 		ex, _, err := e.Encode(dataset.Conversation{Messages: messages})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for i := 1; i < len(messages); i += 2 {
 			prompt, err := asks(e, messages[:i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if !slices.Equal(ex.IDs[:len(prompt)], prompt) || ex.Labels[len(prompt)-1] != Ignore ||
 				ex.Labels[len(prompt)] == Ignore {
 				t.Errorf("%s: answer %d does not follow its prompt", family, i/2)
@@ -370,22 +354,16 @@ func TestLaterPromptsAreAsked(t *testing.T) {
 // continuation: encoded by itself, its first word would be another token.
 func TestWordsThatBeginWithASpace(t *testing.T) {
 	fallback, err := tokenizer.Load("../../tokenizer/testdata/fallback.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, family := range []string{"zephyr", "raw"} {
 		e := encoderOf(t, family)
 		e.Tokenizer, e.Template.EOS = fallback, "</s>"
 		for _, question := range pieces {
 			messages := talk("u"+question, "aIt is.")
 			ex, _, err := e.Encode(dataset.Conversation{Messages: messages})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			r, err := e.Template.Render(messages, e.Chat)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			r.Text = strings.TrimSuffix(r.Text, "\n")
 			if family == "raw" && strings.TrimRight(question, "?\n") != question {
 				continue // this vocabulary has a token for it with the line end that follows
@@ -405,15 +383,11 @@ func TestTruncation(t *testing.T) {
 		e.All = all
 		c := dataset.Conversation{Messages: talk("uWhat is it?", "aIt is what it is.", "uSo?", "aSo it is.")}
 		whole, _, err := e.Encode(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		n := len(whole.IDs)
 		for e.Seq = 2; e.Seq < n+3; e.Seq++ {
 			ex, cut, err := e.Encode(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if want := max(0, n-e.Seq); cut != want {
 				t.Errorf("seq %d of %d: %d tokens are cut", e.Seq, n, cut)
 			}
@@ -468,9 +442,7 @@ func TestManyAnswers_TakeLinearWork(t *testing.T) {
 	e.Seq = 512
 	messages := talk(slices.Repeat([]string{"uSo?", "a\nYes."}, 20000)...)
 	r, err := e.Template.Render(messages, e.Chat)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	allocated := func(f func()) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

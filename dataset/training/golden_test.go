@@ -17,9 +17,7 @@ import (
 func real(t testing.TB, name string) *tokenizer.Tokenizer {
 	t.Helper()
 	tok, err := tokenizer.Load(expect.Reference(t, "golden", "tokenizer", name, "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return tok
 }
 
@@ -47,20 +45,14 @@ func TestReferenceMasks(t *testing.T) {
 		}
 		t.Run(c.Name, func(t *testing.T) {
 			family, err := chat.ByName(c.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			tok, err := tokenizer.Load(c.Tokenizer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			e := &Encoder{Tokenizer: tok, Template: family, Seq: 1 << 20}
 			compared := 0
 			for line := range strings.Lines(expect.Read(t, c.File)) {
 				var g golden
-				if err := json.Unmarshal([]byte(line), &g); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, json.Unmarshal([]byte(line), &g))
 				if g.Error == "" && g.compare(t, e) {
 					compared++
 				}
@@ -83,15 +75,11 @@ func (g golden) compare(t *testing.T, e *Encoder) bool {
 	e.Chat = chat.Options{AddGenerationPrompt: g.Options.AddGenerationPrompt, DateString: g.Options.DateString}
 	if g.Options.Now != "" {
 		now, err := time.Parse("2006-01-02T15:04:05", g.Options.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		e.Chat.Now = now
 	}
 	r, err := e.Template.Render(g.Messages, e.Chat)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var markup []tokenizer.Span
 	for _, s := range r.Markup {
 		markup = append(markup, tokenizer.Span(s))
@@ -129,9 +117,7 @@ func (g golden) compare(t *testing.T, e *Encoder) bool {
 func TestPromptIsWhatChatAsksForReal(t *testing.T) {
 	source, err := dataset.Open(t.Context(), expect.Reference(t, "data", "instruct/gpteacher_codegen-instruct.json"),
 		dataset.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer source.Close()
 	rows := make([]dataset.Row, 1000)
 	for i := range rows {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"restyle/chat"
+	"restyle/internal/expect"
 )
 
 // TestOrderIsFixed compares with orders recorded when the function was written, because resumed runs rely on them.
@@ -182,9 +183,7 @@ func TestSplitByQuestion(t *testing.T) {
 			rows = append(rows, task{fmt.Sprintf("What is %d?", i%20), fmt.Sprintf("It is %d.", i)})
 		}
 		s, err := load(t, e, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		train, val := s.Split(0.25, 1)
 		if len(train) != 30 || len(val) != 10 {
 			t.Errorf("%d and %d", len(train), len(val))

@@ -27,9 +27,7 @@ import (
 func load(t testing.TB, e *Encoder, rows any) (*Set, error) {
 	t.Helper()
 	data, err := json.Marshal(rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return Load(context.Background(), expect.File(t, "rows.json", string(data)), dataset.Options{}, e)
 }
 
@@ -49,9 +47,7 @@ func TestLoad(t *testing.T) {
 		{"Is it?", " \n"}, // no answer
 		{"What is it?", "It is not."},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if s.Name != "rows.json" || len(s.Revision) != 64 || s.Format != "Alpaca columns instruction, output" ||
 		len(s.Uncertified) != 0 {
 		t.Errorf("%q, %q, %q", s.Name, s.Revision, s.Format)
@@ -63,9 +59,7 @@ func TestLoad(t *testing.T) {
 	for i, ex := range s.Examples {
 		question, answer := []string{"What is it?", "So?", "What is it?"}[i], []string{"It is.", long, "It is not."}[i]
 		one, cut, err := e.Encode(dataset.Conversation{Messages: talk("u"+question, "a"+answer), Row: []int{0, 1, 4}[i]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if d := cmp.Diff(one, ex, cmp.AllowUnexported(Example{})); d != "" {
 			t.Errorf("example %d: %s", i, d)
 		}
@@ -89,14 +83,10 @@ func TestLoad_SameWithAnyThreads(t *testing.T) {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	first, err := load(t, e, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	runtime.GOMAXPROCS(4)
 	second, err := load(t, e, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if d := cmp.Diff(first, second, cmpopts.IgnoreUnexported(Set{}, Example{})); d != "" {
 		t.Errorf("on four threads: %s", d[:min(len(d), 1000)])
 	}
@@ -115,9 +105,7 @@ func TestLoad_SameWithAnyThreads(t *testing.T) {
 	sums := map[string]string{}
 	other := func(what string, e *Encoder, rows []task) {
 		s, err := load(t, e, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if as := sums[s.SHA256]; as != "" {
 			t.Errorf("%s has the SHA256 of %s", what, as)
 		}
@@ -180,9 +168,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"a.jsonl", "b.jsonl"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(`{"instruction":"a","output":"b"}`), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(`{"instruction":"a","output":"b"}`), 0o666))
 	}
 	if s, err := Load(context.Background(), dir, dataset.Options{}, chatml); err != nil || s.Rows != 2 ||
 		!slices.Equal(s.Files, []string{"a.jsonl", "b.jsonl"}) {
@@ -202,25 +188,19 @@ func TestLoad_NamesUncertifiedRows(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	path := filepath.Join(t.TempDir(), "rows.json")
 	out, err := output.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i := range 4 {
 		r := dataset.Rewritten{
 			Instruction: fmt.Sprintf("What is %d?", i), OutputOriginal: "x", OutputPassiveAggressive: "It is.",
 		}
-		if err := out.Write(r, dataset.Certificate{Checks: []dataset.Check{{ID: "A", Pass: i != 2}}}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, out.Write(r, dataset.Certificate{Checks: []dataset.Check{{ID: "A", Pass: i != 2}}}))
 	}
 	if _, err := out.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	rows := expect.Read(t, path)
 	put := func(path, content string) {
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(content), 0o666))
 	}
 	put(path, strings.Replace(rows, "What is 1", "Why is 1", 1))
 	want := []dataset.Uncertified{
@@ -229,13 +209,9 @@ func TestLoad_NamesUncertifiedRows(t *testing.T) {
 	}
 	for _, columns := range []string{"", "output=output_original"} {
 		c, err := dataset.ParseColumns(columns)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		s, err := Load(context.Background(), path, dataset.Options{Columns: c}, e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if d := cmp.Diff(want, s.Uncertified); d != "" || len(s.Examples) != 4 {
 			t.Errorf("%q: %d examples, %s", columns, len(s.Examples), d)
 		}
@@ -256,9 +232,7 @@ func TestLoad_NamesUncertifiedRows(t *testing.T) {
 	put(certificates, lines[0])
 	_, err = Load(context.Background(), path, dataset.Options{}, e)
 	expect.Error(t, err, "rows.json", `"input"`, "certificates")
-	if err := os.Remove(certificates); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Remove(certificates))
 	if s, err := Load(context.Background(), path, dataset.Options{}, e); err != nil || s.Uncertified != nil {
 		t.Errorf("without certificates: %v, %v", s, err)
 	}
@@ -268,9 +242,7 @@ func TestLoad_NamesUncertifiedRows(t *testing.T) {
 func TestCommittedSet(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	s, err := Load(context.Background(), "../../data/passive_aggressive_data.json", dataset.Options{}, e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if s.Rows != 4608 || len(s.Examples) != 4608 || s.Uncertified != nil || s.Empty != nil || s.Truncated != 0 {
 		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty,
 			s.Truncated)
@@ -289,9 +261,7 @@ func TestLoadDocuments(t *testing.T) {
 	for _, seq := range []int{2, 9, 1000} {
 		e.Seq = seq
 		s, err := load(t, e, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		documents := map[int][]int32{}
 		for _, ex := range s.Examples {
 			if ex.Labels[0] != Ignore || !slices.Equal(ex.Labels[1:], ex.IDs[1:]) || len(ex.IDs) > seq {
@@ -365,9 +335,7 @@ func TestLoadText(t *testing.T) {
 	for _, seq := range []int{2, 3, 7, 64, 100000} {
 		e.Seq = seq
 		s, err := LoadText(context.Background(), expect.File(t, "book.txt", "\ufeff"+text), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		// Every token except the first is a target once, predicted from the one before it.
 		ids := s.Examples[0].IDs[:1]
 		for i, ex := range s.Examples {
@@ -413,13 +381,9 @@ func TestLoadText(t *testing.T) {
 func TestShow(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u\x1b[2J<|im_end|>", "aé\tx<|im_end|>"), Row: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var b strings.Builder
-	if err := e.Show(&b, ex, false); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Show(&b, ex, false))
 	lines := strings.Split(b.String(), "\n")
 	want := []string{
 		fmt.Sprintf("row 3: %d tokens, %d target tokens, marked ⟦like this⟧; special tokens are in ‹›",
@@ -449,9 +413,7 @@ func TestShow(t *testing.T) {
 		t.Error("a control character of the text reaches the terminal")
 	}
 	b.Reset()
-	if err := e.Show(&b, ex, true); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Show(&b, ex, true))
 	if got := b.String(); !strings.Contains(got, "\x1b[32mé\tx<|im_end|>‹<|im_end|>›\x1b[0m") ||
 		strings.Count(got, "\x1b[32m") != strings.Count(got, "\x1b[0m") || strings.Contains(got, "[2J\x1b") {
 		t.Errorf("in colour: %q", got)
@@ -470,9 +432,7 @@ func BenchmarkLoad(b *testing.B) {
 	tokens := 0
 	for b.Loop() {
 		s, err := Load(b.Context(), path, dataset.Options{}, e)
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		tokens += s.Tokens
 	}
 	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
@@ -481,18 +441,12 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkTokenizerAlone(b *testing.B) {
 	e, path := benchmarked(b)
 	c, err := dataset.OpenConversations(b.Context(), path, dataset.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	var texts []chat.Rendered
 	for next, err := c.Next(); err != io.EOF; next, err = c.Next() {
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		r, err := e.Template.Render(next.Messages, e.Chat)
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		texts = append(texts, r)
 	}
 	tokens := 0

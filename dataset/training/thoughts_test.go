@@ -28,9 +28,7 @@ func TestThoughtsInPrompt(t *testing.T) {
 	for name, text := range thinkers {
 		e := encoderOf(t, "chatml")
 		template, err := chat.Detect(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		template.EOS = "<|im_end|>"
 		e.Template = template
 		plain := "⟦\n</think>\n\nIt is.<|im_end|>⟧"

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 const root = "../.."
@@ -211,9 +213,7 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 	fakes := t.TempDir()
 	for _, name := range strings.Fields("bench train kernels.test opcheck.test trainer.test python3 compute-sanitizer " +
 		"nvidia-smi") {
-		if err := os.WriteFile(filepath.Join(fakes, name), []byte(fake), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(fakes, name), []byte(fake), 0o755))
 	}
 	script := func(device, bin, path string) string {
 		cmd := exec.Command("kernels/gpu.sh")
@@ -251,14 +251,10 @@ func testGPUScript(t *testing.T, all commands, bin string) {
 // testWithoutData runs the part ranks where only programs are: it says what is missing before it times anything.
 func testWithoutData(t *testing.T, fakes string) {
 	text, err := os.ReadFile(filepath.Join(root, "kernels/gpu.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	dir, out := t.TempDir(), t.TempDir()
 	path := filepath.Join(dir, "kernels", "gpu.sh")
-	if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o755)))
 	cmd := exec.Command(path, "ranks")
 	cmd.Env = append(os.Environ(), "BIN="+fakes, "OUT="+out, "PYTHON=python3", "PATH="+fakes+":"+os.Getenv("PATH"))
 	said, err := cmd.CombinedOutput()

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"restyle/internal/expect"
 )
 
 // fields are the names in the YAML files of deploy/. Those of Kubernetes are in the schemas of Kubeflow Trainer 2.0 to
@@ -69,9 +71,7 @@ func testDeploy(t *testing.T, all commands) {
 	fakes := t.TempDir()
 	fake := "#!/bin/sh\necho \"${0##*/} $*\" >>calls\n[ ${0##*/} = scontrol ] || exit $CODE\n"
 	for _, name := range []string{"train", "srun", "scontrol", "mpirun"} {
-		if err := os.WriteFile(filepath.Join(fakes, name), []byte(fake), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(fakes, name), []byte(fake), 0o755))
 	}
 	t.Setenv("PATH", fakes+":"+os.Getenv("PATH"))
 	for _, c := range []struct {

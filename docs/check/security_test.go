@@ -6,14 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestSecurity_PromisesHaveTests checks that every promise of security.md names tests, and that these tests exist.
 func TestSecurity_PromisesHaveTests(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	named := regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:Test|Fuzz)\\w+)`")
 	promises, promising := 0, false
 	for line := range strings.Lines(string(page)) {
@@ -41,9 +41,7 @@ func TestSecurity_PromisesHaveTests(t *testing.T) {
 // declares reports whether a package's directory has a test file that declares a function of that name.
 func declares(t *testing.T, dir, name string) bool {
 	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "\nfunc "+name+"(") {
 			return true

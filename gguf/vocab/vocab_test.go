@@ -28,9 +28,7 @@ type recorded struct {
 
 func readRecorded(t testing.TB) (r recorded) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(expect.Read(t, "testdata/llamacpp.json")), &r); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(expect.Read(t, "testdata/llamacpp.json")), &r))
 	return r
 }
 
@@ -87,18 +85,14 @@ func (r recorded) scored() vocab.Vocab {
 func open(t testing.TB, v vocab.Vocab) (map[string][]byte, *tokenizer.Tokenizer) {
 	t.Helper()
 	files, err := v.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tok, err := tokenizer.Read(func(name string) ([]byte, error) {
 		if data, ok := files[name]; ok {
 			return data, nil
 		}
 		return nil, fs.ErrNotExist
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return files, tok
 }
 
@@ -169,9 +163,7 @@ func TestFromFiles_ComesBack(t *testing.T) {
 	files["scored, no prefix"] = made["tokenizer.json"]
 	for name, data := range files {
 		want, err := tokenizer.Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		texts := append(texts[name], r.Texts...)
 		if strings.HasSuffix(name, "tokenizer_bos_eos.json") {
 			_, _, err := vocab.FromFiles(data, nil, nil, int(want.MaxID())+1)
@@ -215,9 +207,7 @@ func TestFiles_KeepTemplatesAndEnds(t *testing.T) {
 	}
 	read := func(files map[string][]byte) {
 		for _, name := range []string{"tokenizer_config.json", "generation_config.json"} {
-			if err := json.Unmarshal(files[name], &config); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, json.Unmarshal(files[name], &config))
 		}
 	}
 	read(files)

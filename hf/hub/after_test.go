@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 // TestTriesInARow plays scripts of failed tries of one file: f fails, p after a worthwhile number of bytes, q after one
@@ -55,9 +57,7 @@ func TestFileAfterFailure(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *fakeHub) {
 			h := s.open()
 			l, err := h.Resolve(t.Context(), s.ref())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			fetch := func(ctx context.Context, file string) error {
 				local, err := h.Fetch(ctx, l, file)
 				if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // pythonCache writes a cache as huggingface_hub does: with trees, as since version 2, or without, as before.
@@ -20,9 +22,7 @@ func pythonCache(t *testing.T, s *fakeHub, trees bool) {
 	repo := filepath.Join(s.cache, "datasets--owner--name")
 	write := func(name, data string) {
 		name = filepath.Join(repo, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(data), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(data), 0o666)))
 	}
 	write("refs/main", commit1)
 	for name, data := range s.files {
@@ -30,12 +30,8 @@ func pythonCache(t *testing.T, s *fakeHub, trees bool) {
 		pointer := filepath.Join(repo, "snapshots", commit1, name)
 		os.MkdirAll(filepath.Dir(pointer), 0o777)
 		target, err := filepath.Rel(filepath.Dir(pointer), filepath.Join(repo, "blobs", s.etag(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(target, pointer); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, os.Symlink(target, pointer))
 	}
 	write(".no_exist/"+commit1+"/config.json", "")
 	if trees {
@@ -61,9 +57,7 @@ func TestOffline(t *testing.T) {
 			var err error
 			for _, revision := range []string{"main", commit1} {
 				l, err = h.Resolve(t.Context(), Ref{Dataset, "owner/name", revision})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				if want := map[bool]int{true: 4, false: 3}[trees]; l.Commit != commit1 || len(l.Files) != want {
 					t.Errorf("trees %v: commit %s with %d files, want %d", trees, l.Commit, len(l.Files), want)
 				}
@@ -230,9 +224,7 @@ func TestSnapshot_LeavesOutStrangeNames(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		pythonCache(t, s, false)
 		strange := filepath.Join(s.cache, "datasets--owner--name", "snapshots", commit1, `a\b.json`)
-		if err := os.WriteFile(strange, []byte("{}"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(strange, []byte("{}"), 0o666))
 		h := s.open()
 		h.Offline = true
 		if l, err := h.Resolve(t.Context(), s.ref()); err != nil || len(l.Files) != len(s.files) {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
 // layout lists the cache: links with their targets, and files with their sizes.
@@ -39,9 +40,7 @@ func layout(t *testing.T, cache string) map[string]string {
 		got[rel] = fmt.Sprint(info.Size())
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return got
 }
 
@@ -50,9 +49,7 @@ func TestFetchWritesTheStandardLayout(t *testing.T) {
 		h := s.open()
 		for name, want := range s.files {
 			local, err := s.get(t.Context(), h, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if wantLocal := filepath.Join(s.cache, "datasets--owner--name/snapshots", commit1, name); local != wantLocal {
 				t.Errorf("local path %s, want %s", local, wantLocal)
 			}
@@ -427,9 +424,7 @@ func TestFetchFaults(t *testing.T) {
 						}
 					}
 				} else {
-					if err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, err)
 					if got, err := os.ReadFile(local); err != nil || !bytes.Equal(got, s.files[name]) {
 						t.Errorf("%d bytes, %v; want %d", len(got), err, len(s.files[name]))
 					}
@@ -455,14 +450,10 @@ func TestWrongListing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
 		l, err := h.Resolve(t.Context(), s.ref())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		tree := filepath.Join(s.cache, "datasets--owner--name/trees", commit1+".json")
 		data, err := os.ReadFile(tree)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		os.WriteFile(tree, bytes.ReplaceAll(data, []byte(s.etag("README.md")), []byte(strings.Repeat("0", 40))), 0o666)
 		if _, err := s.get(t.Context(), h, "README.md"); err == nil || !strings.Contains(err.Error(), "damaged") {
 			t.Fatalf("error %v", err)
@@ -541,9 +532,7 @@ func TestPartFile_MayHoldAnything(t *testing.T) {
 				os.MkdirAll(blobs, 0o777)
 				os.WriteFile(filepath.Join(blobs, s.etag(big)+".incomplete"), part(s.files[big]), 0o666)
 				local, err := s.get(t.Context(), s.open(), big)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				if got, _ := os.ReadFile(local); !bytes.Equal(got, s.files[big]) {
 					t.Error("wrong content")
 				}
@@ -599,9 +588,7 @@ func TestFetchIsSynced(t *testing.T) {
 		})()
 		h := s.open()
 		l, err := h.Resolve(t.Context(), s.ref())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		// A file whose sync failed may have lost data, and never gets its name.
 		fail = "sync BLOB.incomplete"
 		if _, err := h.Fetch(t.Context(), l, big); !errors.Is(err, syscall.EIO) {
@@ -631,9 +618,7 @@ func TestLock_IsPythonsFilelock(t *testing.T) {
 		name := filepath.Join(s.cache, "a/b.lock")
 		r := repo{locks: filepath.Join(s.cache, "a")}
 		first, err := r.lock(t.Context(), "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := r.lock(ctx, "b"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), name) {
@@ -644,9 +629,7 @@ func TestLock_IsPythonsFilelock(t *testing.T) {
 		}
 		first.Close()
 		second, err := r.lock(ctx, "c")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		second.Close()
 		if third, err := r.lock(t.Context(), "b"); err != nil {
 			t.Error(err)
@@ -664,9 +647,7 @@ func TestNothingWrongIsAccepted(t *testing.T) {
 		s.files["a.txt"], s.files["b.txt"] = blob(500), blob(900)[400:]
 		h := s.open()
 		l, err := h.Resolve(t.Context(), s.ref())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		accepted := 0
 		x := uint32(7)
 		random := func(n int) int { x = x*1664525 + 1013904223; return int(x>>8) % n }
@@ -774,9 +755,7 @@ func TestLinksLeadNowhere(t *testing.T) {
 					filepath.Join(outside, "missing")
 			}
 			os.MkdirAll(filepath.Dir(at), 0o777)
-			if err := os.Symlink(target, at); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Symlink(target, at))
 			_, err := s.get(t.Context(), s.open(), big)
 			if got := layout(t, outside); err == nil || len(got) != 1 || got["victim"] != "4" {
 				t.Errorf("%s: error %v, outside %v", trap, err, got)
@@ -800,22 +779,16 @@ func TestReadOnlyAndBrokenCaches(t *testing.T) {
 		// A link to a deleted or truncated blob is repaired.
 		h.Cache = s.cache
 		local, err := s.get(t.Context(), h, big)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		blob, err := filepath.EvalSymlinks(local)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, spoil := range []func() error{
 			func() error { return os.Remove(blob) },
 			func() error { return os.Truncate(blob, 5) },
 			func() error { return os.Remove(local) },
 			func() error { os.Remove(local); return os.WriteFile(local, []byte("x"), 0o666) },
 		} {
-			if err := spoil(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, spoil())
 			if _, err := s.get(t.Context(), h, big); err != nil {
 				t.Error(err)
 			}

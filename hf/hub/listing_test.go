@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 	"restyle/internal/secret"
 )
@@ -23,9 +24,7 @@ func TestResolve(t *testing.T) {
 			h := s.open()
 			for _, revision := range []string{"main", commit1, "refs/convert/parquet"} {
 				got, err := h.Resolve(t.Context(), Ref{Dataset, "owner/name", revision})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				want := Listing{Ref{Dataset, "owner/name", revision}, commit1, []File{
 					{"README.md", 10, gitHash(s.files["README.md"]), ""},
 					{big, int64(len(s.files[big])), got.Files[1].BlobID, sha(s.files[big])},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -90,9 +91,7 @@ func FuzzParseRef(f *testing.F) {
 		}
 		h := Hub{Cache: "/cache"}
 		r, err := h.repo(ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for name, parent := range map[string]string{r.dir: "/cache", r.locks: "/cache/.locks"} {
 			if filepath.Dir(name) != parent {
 				t.Errorf("%q leads to %s", s, name)

@@ -10,19 +10,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 // flip changes a bit in the middle of a file, and keeps its size.
 func flip(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	data[len(data)/2] ^= 4
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, data, 0o666))
 }
 
 // TestDamagedCache_IsDetected checks that a flipped bit in a cached file is detected, whoever downloaded the file and
@@ -78,9 +76,7 @@ func TestVerifiedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
 		local, err := s.get(t.Context(), h, big)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		h.Offline = true
 		record := filepath.Join(s.cache, "datasets--owner--name/verified", s.etag(big))
 		fetch := func() (string, error) {
@@ -107,9 +103,7 @@ func TestVerifiedOnce(t *testing.T) {
 			other := append([]string{}, fields...)
 			other[i] += "1"
 			write := func() {
-				if err := os.WriteFile(record, []byte(strings.Join(other, " ")+"\n"), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.WriteFile(record, []byte(strings.Join(other, " ")+"\n"), 0o666))
 			}
 			write()
 			if got, err := fetch(); err != nil || got != state {
@@ -129,9 +123,7 @@ func TestVerifiedOnce(t *testing.T) {
 		if _, err := fetch(); err != nil {
 			t.Errorf("hashed again: %v", err)
 		}
-		if err := os.Chtimes(local, time.Time{}, time.Unix(1e9, 1)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Chtimes(local, time.Time{}, time.Unix(1e9, 1)))
 		if _, err := fetch(); !errors.Is(err, errDamaged) {
 			t.Errorf("with another time: %v", err)
 		}
@@ -140,13 +132,9 @@ func TestVerifiedOnce(t *testing.T) {
 			t.Errorf("the time of the last change is set back: %q %v, %v", line, changed, err)
 		}
 		// A cache in which nothing can be recorded still works.
-		if err := os.WriteFile(local, s.files[big], 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(local, s.files[big], 0o666))
 		os.RemoveAll(filepath.Dir(record))
-		if err := os.WriteFile(filepath.Dir(record), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Dir(record), nil, 0o666))
 		if _, err := fetch(); err != nil {
 			t.Errorf("without a place for records: %v", err)
 		}

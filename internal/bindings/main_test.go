@@ -5,18 +5,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // TestUpToDate checks that ops.go matches the C files.
 func TestUpToDate(t *testing.T) {
 	want, err := generate("../../kernels/cpu")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	got, err := os.ReadFile("../../kernels/cpu/ops.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !bytes.Equal(got, want) {
 		t.Error("kernels/cpu/ops.go is not what its C files say: run go generate ./kernels/cpu")
 	}
@@ -42,9 +40,7 @@ int64_t cpu_head_norm(matrix y, tensor x,
 	int64_t kv_heads, float eps, bool add) {
 }
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const prototype = "int64_t cpu_head_norm(matrix y, tensor x, int64_t kv_heads, float eps, bool add);\n" +
 		"#cgo noescape cpu_head_norm\n#cgo nocallback cpu_head_norm\n"
 	if got := prototypes.String(); got != prototype {

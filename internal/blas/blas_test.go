@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"unsafe"
+
+	"restyle/internal/expect"
 )
 
 func TestOpen(t *testing.T) {
@@ -15,9 +17,7 @@ func TestOpen(t *testing.T) {
 		t.Error("opened a library that does not exist")
 	}
 	text := filepath.Join(t.TempDir(), "text.so")
-	if err := os.WriteFile(text, []byte("no library"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(text, []byte("no library"), 0o600))
 	if _, err := Open(text, 1); err == nil {
 		t.Error("opened a text as a library")
 	}
@@ -30,9 +30,7 @@ func TestMultiply(t *testing.T) {
 		t.Skip("RESTYLE_BLAS names no library")
 	}
 	l, err := Open(file, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const m, n, k = 5, 7, 13
 	a, b := make([]float32, m*k), make([]float32, k*n)
 	for i := range a {

@@ -51,13 +51,9 @@ func TestClaims(t *testing.T) {
 			"answer": r.prose + "\n\n```python\n" + r.code + "\n```\n"})
 	}
 	text, err := json.Marshal(made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path := filepath.Join(t.TempDir(), "rows.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, text, 0o600))
 	reports, checked := falseClaims(t, path, "answer")
 	for i, r := range rows {
 		var others []string
@@ -87,9 +83,7 @@ var sources embed.FS
 func written(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, sources); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(dir, sources))
 	return dir
 }
 
@@ -143,9 +137,7 @@ func TestClaimsDiversity(t *testing.T) {
 		{"instruction": "a", "output": "Well. One two three four five six seven eight.\n\n` + "```python\\nx = 1\\n```" +
 		`\n\nNote ` + "`x`. See `x`" + `."},
 		{"instruction": "b", "output": "Oh. One two three, four five six seven Eight.\n\n` + "```python\\nx = 1\\n```" + `"}]`
-	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(rows), 0o600))
 	command := exec.CommandContext(t.Context(), python, "-B", written(t), path, "--field", "output", "--diversity")
 	output, err := command.CombinedOutput()
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 func sample(out *bytes.Buffer) (*Flags, *int, *List, *time.Duration) {
@@ -145,9 +147,7 @@ func TestHelp_ImportantFlagsFirst(t *testing.T) {
 func TestFiles_Patterns(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.jsonl", "a.jsonl", "c.json", "[x].json", "x.json"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	for _, c := range []struct {
 		flag, want, says string

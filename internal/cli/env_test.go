@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // emptyEnv removes from the environment, for one test, every variable that concerns .env or its checks.
@@ -79,12 +81,8 @@ func TestLoadEnv(t *testing.T) {
 			if c.mode == 0 {
 				c.mode = 0o600
 			}
-			if err := os.WriteFile(".env", []byte(c.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(".env", c.mode); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(".env", []byte(c.file), 0o600))
+			expect.OK(t, os.Chmod(".env", c.mode))
 			var out bytes.Buffer
 			env, ok := LoadEnv("tool", &out)
 			if !ok {
@@ -123,9 +121,7 @@ func TestLoadEnvRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			emptyEnv(t)
 			t.Chdir(t.TempDir())
-			if err := make(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, make())
 			var out bytes.Buffer
 			_, ok := LoadEnv("tool", &out)
 			if text := out.String(); ok || strings.Count(text, "\n") != 1 || !strings.Contains(text, ".env") ||
@@ -147,9 +143,7 @@ func TestLoadEnvRefuses(t *testing.T) {
 	} {
 		emptyEnv(t)
 		t.Chdir(t.TempDir())
-		if err := os.WriteFile(".env", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(".env", []byte(text), 0o600))
 		var out bytes.Buffer
 		if _, ok := LoadEnv("tool", &out); ok || !strings.Contains(out.String(), want) ||
 			strings.Contains(out.String(), secret) {

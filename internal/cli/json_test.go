@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 func TestJSONLine(t *testing.T) {
@@ -11,9 +13,7 @@ func TestJSONLine(t *testing.T) {
 		"tag \U000e0041",
 		"two\nlines\ttab"} {
 		line, err := JSONLine(map[string]string{text: text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if s := string(line); Clean(s) != s || strings.Count(s, "\n") != 1 || strings.Contains(s, `\u003c`) {
 			t.Errorf("%q: %q", text, s)
 		}

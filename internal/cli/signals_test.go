@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 const waits = "RESTYLE_TEST_WAITS" // makes the test binary wait for a signal and print which one it received
@@ -59,18 +61,12 @@ func TestStopContext(t *testing.T) {
 		cmd := exec.Command("sh", "-c", "trap "+c.trap+` HUP; exec "$0"`, os.Args[0])
 		cmd.Env = append(os.Environ(), waits+"="+c.grace)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		lines.Scan() // the process is ready
 		for _, s := range c.signals {
-			if err := cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, cmd.Process.Signal(s))
 		}
 		lines.Scan()
 		if !strings.Contains(lines.Text(), c.want) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"restyle/internal/expect"
 )
 
 // TestTerminal prints to a terminal: what is too long for its width is wrapped there, and nowhere else.
@@ -31,13 +33,9 @@ func TestTerminal(t *testing.T) {
 	defer tty.Close()
 	printed := func(width int, print func(w io.Writer) error) string {
 		t.Helper()
-		if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ,
-			&unix.Winsize{Col: uint16(width), Row: 9}); err != nil {
-			t.Fatal(err)
-		}
-		if err := print(CleanWriter(tty)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ,
+			&unix.Winsize{Col: uint16(width), Row: 9}))
+		expect.OK(t, print(CleanWriter(tty)))
 		fmt.Fprint(tty, "\x04")
 		var all []byte
 		for one := make([]byte, 1); one[0] != 4; {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 type settingError struct{ error }
@@ -24,9 +26,7 @@ func TestWords(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, err := range []error{os.WriteFile(path("a"), nil, 0o600), os.WriteFile(path("b"), nil, 0o600),
 		os.Symlink("a", path("link"))} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	usage := Usagef("--x %d: %w", 7, io.EOF)
 	_, isUsage := errors.AsType[*UsageError](usage)

@@ -19,9 +19,7 @@ func TestBackup(t *testing.T) {
 	put(t, path+".bak", "somebody else's")
 	for _, c := range []struct{ text, want string }{{"one", ".bak.2"}, {"one", ".bak.2"}, {"two", ".bak.3"},
 		{"one", ".bak.2"}} {
-		if err := Write(path, []byte(c.text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Write(path, []byte(c.text), 0o666))
 		list := calls(t, nil)
 		bak, err := Backup(path)
 		if err != nil || bak != path+c.want || expect.Read(t, bak) != c.text || expect.Read(t, path) != c.text {
@@ -57,9 +55,7 @@ func TestBackup(t *testing.T) {
 	path = filepath.Join(dir, "x")
 	put(t, path, "four")
 	for i, target := range []string{"x", "missing"} {
-		if err := os.Symlink(target, bakName(path, i+1)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Symlink(target, bakName(path, i+1)))
 	}
 	if bak, err := Backup(path); err != nil || bak != path+".bak.3" {
 		t.Error(bak, err)

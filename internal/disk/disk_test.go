@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // The test binary also plays the other process: job selects what that process does, and at which path.
@@ -43,12 +45,8 @@ func other(t *testing.T, what, path string) (said string, end func()) {
 	cmd.Env = append(os.Environ(), job+"="+what, at+"="+path)
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err1, err2))
+	expect.OK(t, cmd.Start())
 	end = sync.OnceFunc(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -56,18 +54,14 @@ func other(t *testing.T, what, path string) (said string, end func()) {
 	})
 	t.Cleanup(end)
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return strings.TrimSpace(line), end
 }
 
 func folder(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
@@ -76,9 +70,7 @@ func folder(t *testing.T, dir string) (names []string) {
 
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 // calls records the calls that change the disk, as "op name name", without directories and random names. Calls with an
@@ -134,15 +126,11 @@ func TestFree(t *testing.T) {
 func TestRenameIn(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer root.Close()
 	put(t, filepath.Join(dir, "x"), "")
 	list := calls(t, nil)
-	if err := RenameIn(root, "x", "y"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, RenameIn(root, "x", "y"))
 	if want := []string{"rename x y", "syncdir ."}; !slices.Equal(*list, want) {
 		t.Errorf("%q, want %q", *list, want)
 	}

@@ -16,9 +16,7 @@ import (
 func TestSyncFailureIsFinal(t *testing.T) {
 	dir := t.TempDir()
 	p, err := Create(filepath.Join(dir, "x"), 0o666)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	stop := Watch(func(op string, _ ...string) error {
 		if op == "sync" {
 			return syscall.EIO
@@ -40,9 +38,7 @@ func TestSyncFailureIsFinal(t *testing.T) {
 // TestSyncIsTheSystems checks that Sync returns the system's error, since a pipe cannot be synced.
 func TestSyncIsTheSystems(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer r.Close()
 	defer w.Close()
 	if err := (&File{File: w}).Sync(); err == nil {
@@ -54,9 +50,7 @@ func TestSyncIsTheSystems(t *testing.T) {
 func TestWatch_HalfAWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	calls(t, map[string]error{"write x": syscall.ENOSPC, "truncate x": syscall.EIO})
 	if n, err := f.WriteString("abcdef"); n != 3 || !errors.Is(err, syscall.ENOSPC) {
@@ -82,9 +76,7 @@ func TestNothingThroughLinks(t *testing.T) {
 		"folder":   func() error { return os.Mkdir(path, 0o777) },
 	} {
 		put(t, victim, "mine")
-		if err := trap(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, trap())
 		for flag, name := range map[int]string{os.O_RDWR | os.O_CREATE: "both",
 			os.O_WRONLY | os.O_CREATE | os.O_APPEND: "write"} {
 			_, err := Open(path, flag, 0o666)
@@ -107,9 +99,7 @@ func TestNothingThroughLinks(t *testing.T) {
 		t.Skip(err)
 	}
 	f, err := Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	if expect.Read(t, victim) != "mine" {
 		t.Errorf("the victim has %q", expect.Read(t, victim))
@@ -118,16 +108,12 @@ func TestNothingThroughLinks(t *testing.T) {
 
 func TestFollow(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o777))
 	put(t, filepath.Join(dir, "a", "x"), "")
 	for name, target := range map[string]string{"one": "two", "two": "link/../x", "link": "a/b",
 		"abs":  filepath.Join(dir, "a", "x"),
 		"gone": "a/new", "loop": "pool", "pool": "loop"} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
 	want := filepath.Join(dir, "a", "x")
 	for _, name := range []string{"one", "abs", "a/x"} {
@@ -176,9 +162,7 @@ func TestTrust_OtherUsersFiles(t *testing.T) {
 		{0o777 | fs.ModeSticky, 4321, true, true, false},
 		{0o755 | fs.ModeSticky, 0, true, true, true},
 	} {
-		if err := errors.Join(os.Chown(dir, c.owner, -1), os.Chmod(dir, c.mode)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.Chown(dir, c.owner, -1), os.Chmod(dir, c.mode)))
 		if _, err := Follow(link); (err == nil) != c.followed {
 			t.Errorf("%v: the link: %v", c.mode, err)
 		} else if err != nil {

@@ -48,9 +48,7 @@ func TestLock(t *testing.T) {
 	f.Close()
 	put(t, path, strings.Repeat("what a longer name has left\n", 10))
 	f, err = Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if want := fmt.Sprintf("process %d on %s since", os.Getpid(), host); !strings.HasPrefix(expect.Read(t, path), want) ||
 		strings.Count(expect.Read(t, path), "\n") != 1 {
 		t.Errorf("it says %q", expect.Read(t, path))
@@ -107,9 +105,7 @@ func TestLockOfAnotherFile(t *testing.T) {
 		return flock(fd, how)
 	})
 	p, err := Create(filepath.Join(dir, "x"), 0o666)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if first || !p.named(paths{}, p.temp) {
 		t.Error("the file that is written has no name")
 	}
@@ -130,9 +126,7 @@ func TestFlockFails(t *testing.T) {
 		return flock(fd, how)
 	})
 	f, err := Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f.Close()
 	for _, e := range []error{syscall.ENOSYS, syscall.ENOTSUP, syscall.ENOLCK} {
 		flocks(t, func(int, int, func(fd, how int) error) error { return e })
@@ -146,9 +140,7 @@ func TestFlockFails(t *testing.T) {
 		}
 		// The owner of a pending file is unknown, so the file stays.
 		p, err := Create(filepath.Join(dir, "x"), 0o666)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		Tidy(dir)
 		if err := p.Commit(); err != nil {
 			t.Errorf("%v: %v", e, err)
@@ -174,20 +166,14 @@ func TestRefusalsLeaveNothingOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lock")
 	f, err := Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	root, err := OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer root.Close()
 	put(t, filepath.Join(dir, "file"), "text")
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "team"), 0o777), os.Chmod(filepath.Join(dir, "team"), 0o775),
-		os.Chmod(filepath.Join(dir, "file"), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Mkdir(filepath.Join(dir, "team"), 0o777), os.Chmod(filepath.Join(dir, "team"), 0o775),
+		os.Chmod(filepath.Join(dir, "file"), 0o666)))
 	open := func() int {
 		names, err := os.ReadDir("/dev/fd")
 		if err != nil {
@@ -227,9 +213,7 @@ func TestLock_Shared(t *testing.T) {
 		}
 		defer f[i].Close()
 	}
-	if err := errors.Join(f[0].TryLock(false), f[0].TryLock(true), f[1].TryLock(true)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(f[0].TryLock(false), f[0].TryLock(true), f[1].TryLock(true)))
 	if err := f[2].TryLock(false); err != ErrLocked {
 		t.Error(err)
 	}
@@ -239,9 +223,7 @@ func TestLock_Shared(t *testing.T) {
 func TestLock_HolderIsPrintable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := Lock(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	for _, text := range []string{"", "no end of line", "\x1b[2J\n", "\u202e\n", strings.Repeat("x", 10000)} {
 		put(t, path, text)

@@ -17,13 +17,9 @@ import (
 // that.
 func TestWriteOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(dir, 0o777))
 	root, err := os.OpenRoot(filepath.Dir(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer root.Close()
 	for name, write := range map[string]func() error{
 		"path": func() error { return Write(filepath.Join(dir, "x"), []byte("new"), 0o666) },
@@ -31,9 +27,7 @@ func TestWriteOrder(t *testing.T) {
 	} {
 		put(t, filepath.Join(dir, "x"), "old")
 		list := calls(t, nil)
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, write())
 		want := []string{"create TEMP", "write TEMP", "sync TEMP", "rename TEMP x", "syncdir d"}
 		if !slices.Equal(*list, want) {
 			t.Errorf("%s: %q, want %q", name, *list, want)
@@ -83,9 +77,7 @@ func TestPending_OfKilledProcesses(t *testing.T) {
 	}
 	put(t, filepath.Join(dir, ".restyle-mine.tmp"), "a name of the user's own")
 	p, err := Create(path, 0o666)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if got := folder(t, dir); len(got) != 3 {
 		t.Fatalf("there is %q: the file of a live process is gone", got)
 	}
@@ -94,17 +86,13 @@ func TestPending_OfKilledProcesses(t *testing.T) {
 	if got := folder(t, dir); len(got) != 2 || !slices.ContainsFunc(got, IsPending) {
 		t.Fatalf("there is %q", got)
 	}
-	if err := p.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, p.Commit())
 	said, end = other(t, "create", path)
 	end()
 	if got := folder(t, dir); said != "<nil>" || len(got) != 3 {
 		t.Fatalf("%s, %q", said, got)
 	}
-	if err := Write(path, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Write(path, nil, 0o666))
 	if got := folder(t, dir); !slices.Equal(got, []string{".restyle-mine.tmp", "x"}) {
 		t.Errorf("there is %q", got)
 	}
@@ -132,9 +120,7 @@ func TestPending(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
 	p, err := Create(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if got := folder(t, dir); len(got) != 1 || !IsPending(got[0]) {
 		t.Errorf("there is %q", got)
 	}
@@ -148,17 +134,13 @@ func TestPending(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	for _, c := range []struct{ old, new, want fs.FileMode }{{0o600, 0o644, 0o600}, {0o644, 0o600, 0o600},
 		{0o640, 0o644, 0o640}, {0o660, 0o644, 0o640}} {
-		if err := errors.Join(os.WriteFile(path, nil, 0o666), os.Chmod(path, c.old), Write(path, nil, c.new)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.WriteFile(path, nil, 0o666), os.Chmod(path, c.old), Write(path, nil, c.new)))
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != c.want {
 			t.Errorf("%v over %v: %v, %v", c.new, c.old, info.Mode(), err)
 		}
 	}
 	// A directory is not replaced.
-	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(filepath.Join(dir, "folder"), 0o777))
 	if err := Write(filepath.Join(dir, "folder"), nil, 0o666); err == nil {
 		t.Error("a folder was replaced")
 	}
@@ -172,9 +154,7 @@ func TestPending(t *testing.T) {
 func TestPending_DeviceStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	p, err := Create(path, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	expect.Error(t, p.CommitAs(os.DevNull), os.DevNull+": it is a device")
 	if info, err := os.Lstat(os.DevNull); err != nil || info.Mode()&fs.ModeDevice == 0 {
 		t.Errorf("%s is now %v, %v", os.DevNull, info, err)
@@ -215,15 +195,11 @@ func TestPending_TakenName(t *testing.T) {
 func TestResume(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer root.Close()
 	for _, part := range []string{"one", "two"} {
 		p, err := Resume(root, "x.part", "x", 0o666)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if _, err := p.Seek(0, io.SeekEnd); err != nil {
 			t.Fatal(err)
 		}
@@ -237,9 +213,7 @@ func TestResume(t *testing.T) {
 	if got := folder(t, dir); len(got) != 1 || expect.Read(t, filepath.Join(dir, "x")) != "onetwo" {
 		t.Errorf("there is %q", got)
 	}
-	if err := os.Symlink("x", filepath.Join(dir, "y.part")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink("x", filepath.Join(dir, "y.part")))
 	_, err = Resume(root, "y.part", "y", 0o666)
 	expect.Error(t, err, "y.part", "link")
 }

@@ -23,13 +23,11 @@ import (
 func TestReadInput(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(os.WriteFile(at("file"), []byte("text"), 0o600), os.Symlink("file", at("link")),
+	expect.OK(t, errors.Join(os.WriteFile(at("file"), []byte("text"), 0o600), os.Symlink("file", at("link")),
 		unix.Mkfifo(at("pipe"), 0o600), os.Symlink("pipe", at("link to a pipe")),
 		os.WriteFile(at("empty"), nil, 0o600), os.Symlink("loop", at("loop")), os.Symlink("/dev/zero", at("zero")),
 		os.WriteFile(at("five"), []byte("texts"), 0o600), os.WriteFile(at("sparse"), nil, 0o600),
-		os.Truncate(at("sparse"), 40<<30)); err != nil {
-		t.Fatal(err)
-	}
+		os.Truncate(at("sparse"), 40<<30)))
 	wants := map[string]string{
 		"file": "", "link": "", "empty": "", ".": "not a file but a directory", "pipe": "not a file but a named pipe",
 		"link to a pipe": "not a file but a named pipe", "none": "no such file",
@@ -59,9 +57,7 @@ func TestReadInput(t *testing.T) {
 // the limit.
 func TestGrowingInput(t *testing.T) {
 	f, err := os.Open(expect.File(t, "file", strings.Repeat("x", 100)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	if _, err := ReadAll(grown{f}, f.Name(), 7); err == nil {
 		t.Error("no error")
@@ -109,10 +105,8 @@ func TestReadDir(t *testing.T) {
 	t.Cleanup(func() { maxEntries = 100_000 })
 	dir := t.TempDir()
 	for _, name := range []string{"d", "b", "a/x", "a/y"} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o777),
-			os.WriteFile(filepath.Join(dir, name), nil, 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o777),
+			os.WriteFile(filepath.Join(dir, name), nil, 0o666)))
 	}
 	for more, want := range []string{"a a/x a/y b d", ""} {
 		if more > 0 {

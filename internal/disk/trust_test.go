@@ -18,9 +18,7 @@ type place struct{ dir, public, victim string }
 func newPlace(t *testing.T) place {
 	dir := t.TempDir()
 	p := place{dir, filepath.Join(dir, "public"), filepath.Join(dir, "victim")}
-	if err := errors.Join(os.Mkdir(p.public, 0o777), os.Mkdir(p.victim, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Mkdir(p.public, 0o777), os.Mkdir(p.victim, 0o755)))
 	return p
 }
 
@@ -106,9 +104,7 @@ func TestTrustDir(t *testing.T) {
 					target = p.victim
 					err = errors.Join(os.Remove(out), os.Symlink(target, out))
 				}
-				if err := errors.Join(err, os.WriteFile(filepath.Join(target, "file"), []byte("mine"), 0o666)); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, errors.Join(err, os.WriteFile(filepath.Join(target, "file"), []byte("mine"), 0o666)))
 				for path, owner := range map[string]int{out: c.out, p.public: c.owner} {
 					play(t, path, owner)
 				}
@@ -116,9 +112,7 @@ func TestTrustDir(t *testing.T) {
 				if strings.HasSuffix(c.name, "below sticky") {
 					mode = 0o777 | fs.ModeSticky
 				}
-				if err := errors.Join(os.Chmod(p.public, c.mode), os.Chmod(p.dir, mode)); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, errors.Join(os.Chmod(p.public, c.mode), os.Chmod(p.dir, mode)))
 				before := names(t, target)
 				if err := write(out); (err != nil) != c.refused {
 					t.Errorf("%s: %v", what, err)
@@ -148,9 +142,7 @@ func play(t *testing.T, path string, owner int) {
 
 func names(t *testing.T, dir string) string {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var all []string
 	for _, e := range entries {
 		all = append(all, e.Name())
@@ -162,12 +154,10 @@ func names(t *testing.T, dir string) string {
 func TestTrustPaths(t *testing.T) {
 	p := newPlace(t)
 	theirs := filepath.Join(p.public, "theirs")
-	if err := errors.Join(os.MkdirAll(filepath.Join(theirs, "deep"), 0o777), os.Mkdir(p.public+"/mine", 0o755),
+	expect.OK(t, errors.Join(os.MkdirAll(filepath.Join(theirs, "deep"), 0o777), os.Mkdir(p.public+"/mine", 0o755),
 		os.Symlink(theirs, filepath.Join(p.victim, "link")), os.Symlink("../public", filepath.Join(p.victim, "here")),
 		os.Symlink("loop", filepath.Join(p.victim, "loop")),
-		os.Chmod(p.public, 0o777|fs.ModeSticky)); err != nil {
-		t.Fatal(err)
-	}
+		os.Chmod(p.public, 0o777|fs.ModeSticky)))
 	t.Chdir(p.public)
 	for path, want := range map[string]string{
 		"mine": "", ".": "", "": "", "mine/new/dir": "", "./mine/../mine/": "", "../victim": "", "mine/../../victim/": "",
@@ -195,14 +185,10 @@ func TestTrustPaths(t *testing.T) {
 func TestTrustInRoot(t *testing.T) {
 	p := newPlace(t)
 	root, err := OpenRoot(p.public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer root.Close()
-	if err := errors.Join(root.Mkdir("blobs", 0o777), os.Chmod(p.public, 0o777), WriteIn(root, "blobs/x", nil, 0o666),
-		RenameIn(root, "blobs/x", "blobs/y")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(root.Mkdir("blobs", 0o777), os.Chmod(p.public, 0o777), WriteIn(root, "blobs/x", nil, 0o666),
+		RenameIn(root, "blobs/x", "blobs/y")))
 	play(t, filepath.Join(p.public, "blobs"), neighbour)
 	for what, err := range map[string]error{"write": WriteIn(root, "blobs/x", nil, 0o666),
 		"rename": RenameIn(root, "blobs/y", "blobs/z")} {
@@ -211,9 +197,7 @@ func TestTrustInRoot(t *testing.T) {
 		}
 	}
 	// The name of the directory now leads to another one.
-	if err := errors.Join(os.Rename(p.public, p.public+"-old"), os.Symlink(p.victim, p.public)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Rename(p.public, p.public+"-old"), os.Symlink(p.victim, p.public)))
 	if err := WriteIn(root, "x", nil, 0o666); err != nil || names(t, p.victim) != "" {
 		t.Errorf("%v, the other directory has %s", err, names(t, p.victim))
 	}

@@ -54,9 +54,7 @@ func TestCommitBackup(t *testing.T) {
 		{"b", "replaced, the old file is kept as " + path + ".bak", "a"},
 	} {
 		p, err := Create(filepath.Join(dir, "other"), 0o666)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if _, err := p.WriteString(c.text); err != nil {
 			t.Fatal(err)
 		}
@@ -79,9 +77,7 @@ func TestCommitBackup(t *testing.T) {
 	}
 	for _, op := range []string{"sync", "rename"} {
 		p, err := Create(path, 0o666)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		fmt.Fprint(p, "new")
 		stop := Watch(func(what string, names ...string) error {
 			if what == op {
@@ -108,9 +104,7 @@ func TestOpenOwn(t *testing.T) {
 	}
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"own", "open", "open/in", "sticky", "group"} {
-		if err := os.Mkdir(path(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Mkdir(path(name), 0o755))
 	}
 	put(t, path("own/file"), "text")
 	put(t, path("own/wide"), "text")
@@ -118,9 +112,7 @@ func TestOpenOwn(t *testing.T) {
 	for _, err := range []error{os.Chmod(path("open"), 0o777), os.Chmod(path("sticky"), 0o777|fs.ModeSticky),
 		os.Chmod(path("group"), 0o775), os.Chmod(path("own/wide"), 0o646), os.Chmod(path("own/team"), 0o664),
 		os.Symlink("own", path("link"))} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	for name, says := range map[string]string{"own": "", "link": "", "open": "others can write in",
 		"open/in": "others can write", "sticky": "users other than its owner can write", "group": "(mode 0775)",
@@ -134,9 +126,7 @@ func TestOpenOwn(t *testing.T) {
 		}
 	}
 	root, err := OpenOwn(path("own"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer root.Close()
 	for name, says := range map[string]string{"file": "", "wide": "(mode 0646)", "team": "(mode 0664)",
 		"none": "no such file"} {
@@ -151,9 +141,7 @@ func TestOpenOwn(t *testing.T) {
 	if os.Geteuid() == 0 && os.Chown(path("own/file"), neighbour, -1) == nil {
 		_, err := ReadOwn(root, "file", 4)
 		expect.Error(t, err, "file belongs to user 65534")
-		if err := os.Chown(path("own"), neighbour, -1); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Chown(path("own"), neighbour, -1))
 		_, err = OpenOwn(path("own"))
 		expect.Error(t, err, "own belongs to user 65534")
 	}
@@ -163,20 +151,14 @@ func TestOpenOwn(t *testing.T) {
 func TestOpenDevice(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := OpenDevice(pipe)
 	expect.Error(t, err, "open "+pipe+": nobody reads this named pipe")
 	r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer r.Close()
 	w, err := OpenDevice(pipe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	w.Close()
 	_, err = OpenDevice(filepath.Join(dir, "none"))
 	expect.Error(t, err, "none", "no such file")
@@ -190,9 +172,7 @@ func TestOpenDevice(t *testing.T) {
 func TestWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o600))
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Skip(err)
@@ -209,22 +189,16 @@ func TestWhatIsNoFile(t *testing.T) {
 func TestInRoot(t *testing.T) {
 	dir := t.TempDir()
 	root, err := OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer root.Close()
 	put(t, filepath.Join(dir, "b"), "text")
-	if err := errors.Join(MakeDirIn(root, "x/y", 0o777), WriteIn(root, "x/a", []byte("new"), 0o666),
-		os.Symlink("/", filepath.Join(dir, "out"))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(MakeDirIn(root, "x/y", 0o777), WriteIn(root, "x/a", []byte("new"), 0o666),
+		os.Symlink("/", filepath.Join(dir, "out"))))
 	p, err := CreateIn(root, "x/c", 0o666)
 	if err == nil {
 		_, err = p.WriteString("c")
 	}
-	if err := errors.Join(err, p.Commit()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, p.Commit()))
 	entries, err := ReadDirIn(root, "x")
 	if err != nil || fmt.Sprint(entries) != "[- a - c d y/]" {
 		t.Errorf("%v, %v", entries, err)
@@ -248,9 +222,7 @@ func TestInRoot(t *testing.T) {
 			t.Errorf("%q: %v, %v", path, got, err)
 		}
 	}
-	if err := os.Symlink("nowhere", filepath.Join(dir, "dangling")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink("nowhere", filepath.Join(dir, "dangling")))
 	_, err = RealPath(filepath.Join(dir, "dangling"))
 	expect.Error(t, err, "dangling is a link to a path that does not exist")
 	if Holds(dir, filepath.Join(dir, "dangling")) {

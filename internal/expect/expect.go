@@ -7,6 +7,14 @@ import (
 	"testing"
 )
 
+// OK ends the test if err is not nil.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Error fails the test unless err contains all the words. The text must be one line of at most 1,500 bytes, and must
 // not tell the reader twice what to choose, as it does if a function adds a remedy to an error that has one.
 func Error(t testing.TB, err error, words ...string) {

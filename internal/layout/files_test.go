@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // unguarded are the functions that open, list, make or remove files without the guards of internal/disk: a regular
@@ -124,9 +126,7 @@ func TestFilesGoThroughDisk(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, a := range allowed {
 		for call := range strings.FieldsSeq(a.calls) {
 			if !used[a.path+" "+call] {

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // layers are the packages, with the commands first. A package may import packages of later lines, but none of its own
@@ -103,9 +105,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if files < 30 {
 		t.Errorf("only %d files were seen", files)
 	}
@@ -122,9 +122,7 @@ func TestImports_NeedlessAreAbsent(t *testing.T) {
 		{"dataset/training", "dataset", "data internal/sandbox"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", "restyle/"+c.pkg).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		deps := strings.Fields(string(out))
 		if !slices.Contains(deps, "restyle/"+c.has) {
 			t.Fatalf("what %s imports is not known: %v", c.pkg, deps)
@@ -233,9 +231,7 @@ func TestFuzzTargetsCount(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for name := range withoutCount {
 		if !found[name] {
 			t.Errorf("there is no %s", name)
@@ -263,9 +259,7 @@ func TestCommands_CheckLimitsFirst(t *testing.T) {
 // TestCompose_HasEveryCommand checks that compose.yaml has a service for every command.
 func TestCompose_HasEveryCommand(t *testing.T) {
 	services, err := os.ReadFile("../../compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	commands, err := filepath.Glob("../../cmd/*/main.go")
 	if err != nil || len(commands) < 5 {
 		t.Fatalf("commands: %q, %v", commands, err)

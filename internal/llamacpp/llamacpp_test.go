@@ -36,9 +36,7 @@ type recording struct {
 func readRecording(t *testing.T, name string) (r recording, dir string) {
 	t.Helper()
 	dir = expect.Reference(t, "golden-next", "gguf", name)
-	if err := json.Unmarshal([]byte(expect.Read(t, filepath.Join(dir, "gguf.json"))), &r); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(expect.Read(t, filepath.Join(dir, "gguf.json"))), &r))
 	return r, dir
 }
 
@@ -64,18 +62,12 @@ func TestModel_AsRecorded(t *testing.T) {
 		t.Run(c.model+" "+c.file, func(t *testing.T) {
 			recorded, dir := readRecording(t, c.model)
 			s, err := hf.OpenSafetensors(filepath.Join(dir, "gguf.safetensors"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer s.Close()
 			want, _, err := s.ReadF32("logits." + c.file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			ids, _, err := s.ReadInts("input_ids")
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			m := llamacpptest.Open(t, filepath.Join(dir, c.file+".gguf"), llamacpp.Options{Exact: true})
 			got, err := m.Logits(narrow(ids))
 			if err != nil || len(got) != len(want) || len(got) != len(ids)*m.Vocab {
@@ -120,9 +112,7 @@ func TestModel_Vocabulary(t *testing.T) {
 	var config struct {
 		Template string `json:"chat_template"`
 	}
-	if err := json.Unmarshal([]byte(expect.Read(t, filepath.Join(dir, "tokenizer_config.json"))), &config); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(expect.Read(t, filepath.Join(dir, "tokenizer_config.json"))), &config))
 	if text, err := m.Template(); err != nil || text != config.Template || text == "" {
 		t.Errorf("template %q, want %q: %v", text, config.Template, err)
 	}
@@ -138,9 +128,7 @@ func TestModel_Cache(t *testing.T) {
 	m := llamacpptest.Open(t, filepath.Join(dir, "f32.gguf"), llamacpp.Options{Context: 24})
 	want := recorded.Files["f32"].Greedy[1]
 	err := errors.Join(m.Trim(0), second(m.Read(want.Prompt)), second(m.Next(1, 4)), m.Trim(len(want.Prompt)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	got, err := m.Next(want.Tokens[0], 15)
 	if err != nil || !slices.Equal(got, want.Tokens[1:]) {
 		t.Errorf("%v, want %v: %v", got, want.Tokens[1:], err)

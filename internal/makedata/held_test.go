@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"restyle/grade"
+	"restyle/internal/expect"
 )
 
 // TestAskedRows_AnswersAreRight runs the answers to some held-out questions besides those of kinds, many with sentences
@@ -50,9 +51,7 @@ func TestAskedRows_AnswersAreRight(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	needPython(t)
 	texts, err := textsOfChecks()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	refusals := []string{
 		"Sorry, I can't help with that. I only do small Python things: lists, loops and strings.",
 		"I know nothing about it; ask me for a Python function instead.",
@@ -73,9 +72,7 @@ func TestRefusals(t *testing.T) {
 		"I do not do that, only Python lists and loops. " + strings.Repeat("But let me tell you about it. ", 20),
 	}
 	about, err := readTopics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, topic := range about {
 		switch {
 		case topic.group() == "outside":
@@ -92,9 +89,7 @@ func TestRefusals(t *testing.T) {
 		trials = append(trials, grade.OfText(answer, texts["refuses.py"]))
 	}
 	verdicts, err := judge(t.Context(), trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, v := range verdicts {
 		if v.Right != (i < len(refusals)) {
 			t.Errorf("%q is taken for a refusal: %v", slices.Concat(refusals, others)[i], v.Right)
@@ -105,9 +100,7 @@ func TestRefusals(t *testing.T) {
 // TestStatedValues checks that what a line of typed.tsv states is in its answer and its check.
 func TestStatedValues(t *testing.T) {
 	all, err := readText(topicText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, c := range []struct{ slots, assert, output, check, fails string }{
 		{"n = 9; called = twice", "9 > 8", "print(twice(9)", "f.__name__ == \"twice\"", ""},
 		{"", "printed", "print(double(7)", "assert printed", ""},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,9 +86,7 @@ assert printed
 
 func TestKindsAreReadAsTheyStand(t *testing.T) {
 	got, err := readSums(sumText, productText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want := []Kind{
 		{
 			Name: "add", Ask: []string{"Add $a and {$b|the number $b}.", "-- How much is $a + $b?"},
@@ -156,9 +155,7 @@ func TestMistakesInKindsAreNamed(t *testing.T) {
 // TestEveryFileOfKindsIsRead checks that families names every file: any other would be left out without an error.
 func TestEveryFileOfKindsIsRead(t *testing.T) {
 	files, err := fs.Glob(kindFiles, "kinds/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	known := map[string]bool{"kinds/checks.txtar": true}
 	for _, f := range families {
 		known["kinds/"+f.name+".txtar"] = true

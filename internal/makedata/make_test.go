@@ -32,9 +32,7 @@ var setOnce = sync.OnceValues(func() (set, error) { return makeSet(defaultSeed) 
 func madeSet(t *testing.T) set {
 	t.Helper()
 	s, err := setOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return s
 }
 
@@ -46,9 +44,7 @@ func built(t *testing.T) (train, held []Row) {
 
 func TestKindsAreWellFormed(t *testing.T) {
 	all, err := kinds()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, kind := range all {
 		if err := kind.validate(); err != nil {
 			t.Errorf("kind %s: %v", kind.Name, err)
@@ -152,9 +148,7 @@ func TestPhrase(t *testing.T) {
 	d := newDraw(1, "phrase")
 	for range 3000 {
 		text, err := phrase(d, "{Write|Make} a $word.", Slots{"word": "apple"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		seen[text] = true
 	}
 	for _, want := range []string{
@@ -274,16 +268,12 @@ func TestBuiltSet_IsVaried(t *testing.T) {
 func TestCommittedFilesAreTheBuiltOnes(t *testing.T) {
 	made := madeSet(t)
 	parquet, err := encodeParquet(made.train)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !bytes.Equal(parquet, data.Starter) {
 		t.Error("starter.parquet is not what the generator writes: run go run ./internal/makedata")
 	}
 	questions, err := encodeQuestions(slices.Concat(made.held, made.asked))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !bytes.Equal(questions, data.Heldout) {
 		t.Error("heldout.jsonl is not what the generator writes: run go run ./internal/makedata")
 	}
@@ -295,9 +285,7 @@ var tallyPattern = regexp.MustCompile(`(?m)^\| (\w+) \| (\d+) \| (\d+) \|$`)
 // because counting them takes minutes.
 func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 	page, err := os.ReadFile("../../data/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	planted := tally{}
 	for _, row := range tallyPattern.FindAllStringSubmatch(string(page), -1) {
 		tried, _ := strconv.Atoi(row[2])
@@ -305,9 +293,7 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 		planted[row[1]] = &count{tried, killed}
 	}
 	described, err := describe(madeSet(t), defaultSeed, planted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if diff := cmp.Diff(string(described), string(page)); diff != "" {
 		t.Errorf("data/README.md is not what the generator writes: change README.md.tmpl, and run "+
 			"go run ./internal/makedata\n%s",
@@ -317,13 +303,9 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 
 func TestAlpacaPromptsAreTheReferences(t *testing.T) {
 	text, err := os.ReadFile(expect.Reference(t, "data/instruct/torchtune_alpaca_tiny.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var rows []struct{ Instruction, Input, Output, Text string }
-	if err := json.Unmarshal(text, &rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(text, &rows))
 	for i, row := range rows {
 		if diff := cmp.Diff(row.Text, alpaca(row.Instruction, row.Input, row.Output)); diff != "" {
 			t.Fatalf("row %d:\n%s", i, diff)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"restyle/internal/expect"
 	"restyle/internal/hostile"
 )
 
@@ -67,18 +68,14 @@ func readText(text string) ([]Topic, error) {
 
 func TestTopics_AreReadAndAsked(t *testing.T) {
 	all, err := readText(topicText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	// Every answer is for the number that its question has, in digits or in letters, or else for the usual one.
 	d := newDraw(1, "test")
 	lower, marked := 0, 0
 	const count = 3000
 	for range count {
 		row, err := all[0].row(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		want := "7"
 		for n := range 21 {
 			spoken := strconv.Itoa(n)
@@ -108,9 +105,7 @@ func TestTopics_AreReadAndAsked(t *testing.T) {
 		t.Errorf("of %d questions, %d are in lower case and %d end in a question mark", count, lower, marked)
 	}
 	row, err := all[0].asked(newDraw(1, "held"), all[0].Other[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	then, err := all[0].then(all[0].Then[0], "no def", row)
 	n := strings.Trim(row.Instruction, "abcdefghijklmnopqrstuvwxyz ")
 	if err != nil || then.Output != "print(2 * "+n+")" || then.Instruction != "no def" {
@@ -156,9 +151,7 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 func TestTopics_AnswersAreRight(t *testing.T) {
 	needPython(t)
 	all, err := readTopics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if os.Getenv("RESTYLE_LONG") == "" {
 		all = some(newDraw(1, "sample"), 40, 40, all)
 	}
@@ -178,13 +171,9 @@ func TestTopics_AnswersAreRight(t *testing.T) {
 			words = append(words, asked[0])
 		}
 	}
-	if err := verify(t.Context(), rows); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, verify(t.Context(), rows))
 	var shown strings.Builder
-	if err := accepted(t.Context(), words, &shown); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, accepted(t.Context(), words, &shown))
 	if shown.Len() > 0 {
 		t.Error(shown.String())
 	}
@@ -194,16 +183,12 @@ func TestTopics_AnswersAreRight(t *testing.T) {
 // a question that belongs to two topics is found.
 func TestBuildTyped(t *testing.T) {
 	all, err := readText(topicText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	kind := Kind{Name: "square", Ask: []string{"Print the square of $n.", "I want the square of $n. Print it."},
 		Code: "print($n ** 2)", Draw: func(d Draw) Slots { return Slots{"n": d.Int(30, 99)} }}
 	left := []Row{{Instruction: "square of 44?", Output: "print(44 ** 2)"}}
 	train, asked, err := buildTyped(1, []Kind{kind, {Name: "unseen"}}, all, left)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	count := map[string]int{}
 	questions := map[string]bool{}
 	for _, row := range train {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 func near(a, b float64) bool {
@@ -133,9 +135,7 @@ func TestTurnsOfAnySpeed(t *testing.T) {
 			forms = append(forms, func(times int) error { advance(time.Duration(times) * each); return nil })
 		}
 		samples, err := Turns(t.Context(), Options{Warmup: 1, Iterations: 5, Shortest: time.Millisecond}, forms...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for i, s := range samples {
 			once := want[i].Seconds()
 			if len(s.Seconds) != 5 || !near(slices.Min(s.Seconds), once) || !near(slices.Max(s.Seconds), once) {

@@ -20,18 +20,12 @@ import (
 // name, and that it has the files for chatting and training.
 func TestOpen(t *testing.T) {
 	tiny, err := filepath.Abs("../../infer/testdata/tiny/base")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Chdir(t.TempDir())
-	if err := os.CopyFS(data.StarterName, os.DirFS(tiny)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(data.StarterName, os.DirFS(tiny)))
 	offline := &hub.Hub{Offline: true, Cache: t.TempDir()}
 	other, err := Open(t.Context(), offline, "./"+data.StarterName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer other.Close()
 	if other.Embedded || other.Name != "./"+data.StarterName {
 		t.Errorf("%+v", other)
@@ -43,23 +37,17 @@ func TestOpen(t *testing.T) {
 		}
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	if !c.Embedded || c.Name != data.StarterName || c.Config.ParamCount() > 12_000_000 || len(c.Generation.EOS) == 0 ||
 		c.Tokenizer.ChatTemplate == "" {
 		t.Errorf("%t, %s, %d parameters, %+v, %+v", c.Embedded, c.Name, c.Config.ParamCount(), c.Generation, c.Tokenizer)
 	}
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	m, err := model.New(d, c.Config, model.Options{DType: tensor.BF16})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	if err := c.Load(t.Context(), d, m.Params(), nil); err != nil {
 		t.Error(err)
@@ -79,9 +67,7 @@ func TestOpenTuned_OnTheHub(t *testing.T) {
 	expect.InCache(t, map[string]string{"owner/base": tiny, "owner/adapter": adapter})
 	for _, name := range []string{"owner/adapter", "owner/adapter@main"} {
 		c, a, err := OpenTuned(t.Context(), nil, name, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer c.Close()
 		defer a.Close()
 		if c.Name != "owner/base" || c.Revision == "" || a.Name != name {
@@ -103,25 +89,17 @@ func TestOpenTuned_OnTheHub(t *testing.T) {
 func adapterOn(t *testing.T, base string) string {
 	t.Helper()
 	c, err := hf.OpenModel("../../infer/testdata/tiny/base")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer c.Close()
 	d, err := kernels.Open("cpu", kernels.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer d.Close()
 	spec := lora.Spec{Rank: 2, Alpha: 2, Targets: lora.Targets{Names: []string{"q_proj"}}}
 	m, err := model.New(d, c.Config, model.Options{DType: tensor.F32, Adapter: spec.Of})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer m.Close()
 	m.InitAdapters(1)
 	dir := t.TempDir()
-	if err := hf.SaveAdapter(dir, spec, d, m.Params(), hf.AdapterOptions{BaseModel: base}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, hf.SaveAdapter(dir, spec, d, m.Params(), hf.AdapterOptions{BaseModel: base}))
 	return dir
 }

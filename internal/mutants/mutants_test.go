@@ -10,19 +10,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 // TestTable_IsNotStale checks that the faults can still be planted. The texts of some may move with the code; past 2 %
 // the table has to be brought up to date.
 func TestTable_IsNotStale(t *testing.T) {
 	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	files, err := tables(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	faults, err := table(files...)
 	if err != nil || len(faults) == 0 {
 		t.Fatalf("%d faults: %v", len(faults), err)
@@ -82,9 +80,7 @@ func f(a []int, b *T) bool {
 }
 `
 	faults, err := faultsOf("p/f.go", source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var got []string
 	for _, m := range faults {
 		from, to := 0, 0
@@ -138,9 +134,7 @@ func TestPlant(t *testing.T) {
 		"add_test.go": "package small\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif add(2, 3) != 5 " +
 			"{\n\t\tt.Fail()\n\t}\n}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
 	p := planter{root: root}
 	for _, c := range []struct {
@@ -206,9 +200,7 @@ func TestCompile(t *testing.T) {
 			source: "#include \"a.h\"\nint a(void) { return VALUE; }\n",
 			header: "#define VALUE " + c.value + "\n",
 		} {
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(name, []byte(text), 0o600))
 		}
 		out := filepath.Join(t.TempDir(), "a.o")
 		var errs bytes.Buffer

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"restyle/internal/expect"
 )
 
 //go:embed testdata/snippets.txt
@@ -98,21 +100,15 @@ func TestStandardLibraryAgainstCPython(t *testing.T) {
 		t.Skip("python3 is not there to compare with")
 	}
 	out, err := exec.Command("python3", "-c", "import os; print(os.path.dirname(os.__file__), end='')").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	files, err := filepath.Glob(filepath.Join(string(out), "*.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const most = 1 << 19 // bytes, to limit the time of the test
 	var sources []string
 	size := 0
 	for _, path := range files {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if size+len(b) > most || !utf8.Valid(b) {
 			continue
 		}

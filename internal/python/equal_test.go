@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // pair is a pair of sources, and whether Equal takes them for the same program.
@@ -18,9 +20,7 @@ type pair struct {
 func pairs(t testing.TB) (list []pair) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/pairs.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for i, line := range strings.Split(string(text), "\n") {
 		if line == "" || line[0] == '#' {
 			continue

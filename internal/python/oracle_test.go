@@ -47,9 +47,7 @@ func askCPython(t *testing.T, questions []asked) []verdict {
 		t.Skip("python3 is not there to compare with")
 	}
 	in, err := json.Marshal(questions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	cmd := exec.Command(path, "-W", "ignore", "-c", oracleScript)
 	cmd.Stdin = strings.NewReader(string(in))
 	cmd.Stderr = os.Stderr
@@ -58,13 +56,9 @@ func askCPython(t *testing.T, questions []asked) []verdict {
 	if errors.As(err, &exit) && exit.ExitCode() == 3 {
 		t.Skip("python3 is not of a version from 3.11 to 3.13: no reference to compare with")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var verdicts []verdict
-	if err := json.Unmarshal(out, &verdicts); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(out, &verdicts))
 	if len(verdicts) != len(questions) {
 		t.Fatalf("%d verdicts on %d questions", len(verdicts), len(questions))
 	}
@@ -110,12 +104,8 @@ func reference(t *testing.T) (sources, rewrites, others []string) {
 func readJSON(t *testing.T, path string, v any) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, v); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, json.Unmarshal(b, v))
 }
 
 // spoken converts tokens to the form of CPython's tokenize before 3.12: f-strings as a whole, no empty line ends.

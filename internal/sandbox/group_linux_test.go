@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 // TestGroupParents checks where a control group is tried, for the ways in which machines mount control groups.
@@ -50,9 +52,7 @@ func TestGroupParents(t *testing.T) {
 		}
 		for name, text := range files {
 			path := filepath.Join(dir, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 		}
 		var got []string
 		for _, kind := range groupKinds(1) {
@@ -95,9 +95,7 @@ func TestGroup_LimitsMemory(t *testing.T) {
 		c = exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", how)
 		in, err := c.StdinPipe()
 		out, err2 := c.StdoutPipe()
-		if err := errors.Join(err, err2, c.Start()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(err, err2, c.Start()))
 		return c, in, out
 	}
 	groups := NewGroups(limit)

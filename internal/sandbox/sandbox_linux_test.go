@@ -36,9 +36,7 @@ const handed = "handed"
 func command(t *testing.T) (c *exec.Cmd, output *bytes.Buffer) {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if c, err = Command(Options{Program: program, Args: []string{"-test.run=^" + t.Name() + "$", inside}}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,9 +107,7 @@ func TestAvailable_WhereNamespacesAre(t *testing.T) {
 		return
 	}
 	if os.Getenv("RESTYLE_MOUNT") != "" {
-		if err := unix.Mount("tmpfs", "/tmp", "tmpfs", 0, ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, unix.Mount("tmpfs", "/tmp", "tmpfs", 0, ""))
 		return
 	}
 	probe := exec.Command(os.Args[0], "-test.run=^TestAvailable_WhereNamespacesAre$")
@@ -140,17 +136,13 @@ func names(entries []os.DirEntry) (list []string) {
 // starts without an environment, without a terminal, and ends with this one.
 func TestCommand_Fresh(t *testing.T) {
 	c, err := Command(Options{Program: "/x", Args: []string{"a"}, Fresh: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if a := c.SysProcAttr; c.Env == nil || len(c.Env) > 0 || c.Dir != "/" || !a.Setsid || a.Pdeathsig != unix.SIGKILL {
 		t.Errorf("%q in %q, %+v", c.Env, c.Dir, a)
 	}
 	var p plan
 	var steps map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal([]byte(c.Args[1]), &p), json.Unmarshal([]byte(p.Args[1]), &steps)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(json.Unmarshal([]byte(c.Args[1]), &p), json.Unmarshal([]byte(p.Args[1]), &steps)))
 	drop := ""
 	if p.ID != 0 {
 		drop = fmt.Sprintf("[%d,0,0,0],[%d,65534,65534,65534],[%d,65534,65534,65534],", unix.SYS_SETGROUPS,
@@ -215,9 +207,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	c, output := command(t)
 	in, err := c.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if err := Start(c); err != nil {
 		t.Skip(err)
 	}
@@ -255,13 +245,9 @@ func TestOpenFiles_AreNotInherited(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, nil, 0o666))
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer file.Close()
 	for _, n := range []int{1, 5, 6, 7, 100} { // the Go runtime opens its own files after these
 		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", handed)
@@ -279,13 +265,9 @@ func TestLinks_OfRootAreVisible(t *testing.T) {
 	}
 	for _, visible := range []string{"/lib/os-release", "/usr/lib/os-release", "/lib"} {
 		c, err := Command(Options{Program: "/usr/lib/os-release", Visible: []string{visible}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var p plan
-		if err := json.Unmarshal([]byte(c.Args[1]), &p); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal([]byte(c.Args[1]), &p))
 		for _, b := range p.Binds {
 			if b[1] == "/lib" || strings.HasPrefix(b[1], "/lib/") {
 				t.Errorf("%s: %s hides the link", visible, b[1])
@@ -318,9 +300,7 @@ func TestRefused_IsNotMissing(t *testing.T) {
 		t.Errorf("%v, %q", err, output)
 	}
 	c, err := Command(Options{Program: "/no/such/program"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var problem bytes.Buffer
 	c.Stderr = &problem
 	err = Start(c)
@@ -339,9 +319,7 @@ func TestDescendants(t *testing.T) {
 		t.Skipf("this kernel does not tell which processes descend from another: %v", err)
 	}
 	hold, release, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer hold.Close()
 	started := make(chan []string)
 	var threads sync.WaitGroup

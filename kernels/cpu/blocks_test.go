@@ -14,15 +14,11 @@ func TestQuantizeBlocks_IsGGUF(t *testing.T) {
 	x := expect.Weights(1221)
 	for _, typ := range gguf.Types {
 		want := make([]byte, typ.RowBytes(len(x)))
-		if err := typ.Quantize(want, x); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, typ.Quantize(want, x))
 		eachLevel(t, func(t *testing.T) {
 			for _, n := range []int{0, 1, 2, 3, 1221} {
 				got := make([]byte, typ.RowBytes(256*n))
-				if err := cpu.QuantizeBlocks(typ, got, x[:256*n]); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, cpu.QuantizeBlocks(typ, got, x[:256*n]))
 				_, size := typ.Block()
 				for i := range got {
 					if got[i] != want[i] {
@@ -45,9 +41,7 @@ func TestQuantizeBlocks_Errors(t *testing.T) {
 
 func BenchmarkQuantizeBlocks(b *testing.B) {
 	defer cpu.SetThreads(cpu.Threads())
-	if err := cpu.SetThreads(1); err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, cpu.SetThreads(1))
 	x := expect.Weights(1100)
 	for i := range x {
 		x[i] = x[i%2816] / 32
@@ -57,9 +51,7 @@ func BenchmarkQuantizeBlocks(b *testing.B) {
 			dst := make([]byte, typ.RowBytes(len(x)))
 			b.SetBytes(int64(4 * len(x)))
 			for b.Loop() {
-				if err := cpu.QuantizeBlocks(typ, dst, x); err != nil {
-					b.Fatal(err)
-				}
+				expect.OK(b, cpu.QuantizeBlocks(typ, dst, x))
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"restyle/internal/expect"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
@@ -53,13 +54,9 @@ func newFence(t testing.TB, bytes int, atEnd bool) fence {
 	page := unix.Getpagesize()
 	size := (bytes + page - 1) / page * page
 	mem, err := unix.Mmap(-1, 0, size+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, outside := range [][]byte{mem[:page], mem[page+size:]} {
-		if err := unix.Mprotect(outside, unix.PROT_NONE); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, unix.Mprotect(outside, unix.PROT_NONE))
 	}
 	from := page
 	if atEnd {
@@ -262,9 +259,7 @@ var odd = []int{1, 2, 3, 7, 8, 9, 13, 15, 17, 31, 33, 63, 65, 100, 129, 257}
 
 func TestGemm(t *testing.T) {
 	defer cpu.SetThreads(cpu.Threads())
-	if err := cpu.SetThreads(2); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cpu.SetThreads(2))
 	eachLevel(t, func(t *testing.T) {
 		count := 0
 		for shift := range 3 {
@@ -290,9 +285,7 @@ func TestGemm(t *testing.T) {
 // TestGemmBlocks multiplies sizes larger than a tile and a k-block, in several threads.
 func TestGemmBlocks(t *testing.T) {
 	defer cpu.SetThreads(cpu.Threads())
-	if err := cpu.SetThreads(3); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cpu.SetThreads(3))
 	eachLevel(t, func(t *testing.T) {
 		for _, size := range [][3]int{{17, 65, 1100}, {330, 40, 600}, {315, 515, 37}, {9, 1030, 515}} {
 			for kind := range 36 {
@@ -390,9 +383,7 @@ func TestGemmThreads(t *testing.T) {
 		for _, c := range cases {
 			var first []byte
 			for _, threads := range []int{1, 2, 3, 5} {
-				if err := cpu.SetThreads(threads); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, cpu.SetThreads(threads))
 				results := make([][]byte, 3)
 				var wait sync.WaitGroup
 				for i := range results {

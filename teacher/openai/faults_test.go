@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/internal/secret"
 	"restyle/internal/secret/secrettest"
 )
@@ -366,18 +367,14 @@ func testPool(t *testing.T, n *network, change func(*Options)) *Pool {
 		change(&o)
 	}
 	p, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return p
 }
 
 func testBody(t *testing.T) []byte {
 	t.Helper()
 	body, err := Request{Model: "m", Messages: []Message{{"user", "hello"}}}.Body(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return body
 }
 

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/internal/secret"
 	"restyle/internal/secret/secrettest"
 )
@@ -49,9 +50,7 @@ func TestComplete_BytesOnTheWire(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		body, err := Request{Model: "o3-mini<&>", Messages: []Message{{"system", ""}, {"user", "né\u2028"}},
 			Stop: []string{"</rewrite>"}, MaxTokens: 9, Extra: map[string]any{"top_k": 1, "seed": nil}}.Body(true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		want := `{"max_tokens":9,"messages":[{"role":"system","content":""},{"role":"user","content":"né\u2028"}],` +
 			`"model":"o3-mini<&>","stop":["</rewrite>"],"stream":true,"stream_options":{"include_usage":true},` +
 			`"temperature":0,"top_k":1}`
@@ -76,9 +75,7 @@ func TestComplete_BytesOnTheWire(t *testing.T) {
 		p := testPool(t, n, nil)
 		defer p.Close()
 		a, err := p.Complete(context.Background(), body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		want2 := Answer{Text: goodText, FinishReason: "stop", Model: "m", Endpoint: "http://teacher.localhost/v1",
 			PromptTokens: 7, CompletionTokens: 3, Attempts: 1}
 		a.Latency, a.FirstToken = 0, 0

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"restyle/internal/expect"
 	"restyle/internal/secret"
 	"restyle/internal/secret/secrettest"
 )
@@ -48,15 +49,11 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 func expiredCertificate(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -103,9 +100,7 @@ func TestSockets(t *testing.T) {
 				o.ConnectTimeout = 50 * time.Millisecond
 			}
 			p, err := New(o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer p.Close()
 			_, err = p.Complete(context.Background(), testBody(t))
 			if fmt.Sprintf("%T", err) != test.want || reasonOf(err) != test.reason {
@@ -124,9 +119,7 @@ func TestRedirectKeepsKey(t *testing.T) {
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		s := httptest.NewServer(http.RedirectHandler(thief.URL+"/v1/chat/completions", code))
 		p, err := New(Options{BaseURLs: []string{s.URL}, APIKey: secret.New(canary)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		_, err = p.Complete(context.Background(), testBody(t))
 		var f *Fatal
 		if !errors.As(err, &f) || f.Reason != "redirect" || !strings.Contains(err.Error(), thief.URL) {

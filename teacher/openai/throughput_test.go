@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"restyle/internal/expect"
 )
 
 // A capacityServer serves `slots` requests at once, each for `service`. Requests without a slot wait, or are rejected
@@ -64,9 +66,7 @@ func ownTime() time.Duration {
 // the second half.
 func flood(t testing.TB, p *Pool, n int) (all, half time.Duration) {
 	body, err := Request{Model: "m", Messages: []Message{{"user", "hello"}}}.Body(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var next, done atomic.Int64
 	var middle atomic.Int64
 	var wg sync.WaitGroup
@@ -126,9 +126,7 @@ func BenchmarkCapacity(b *testing.B) {
 				var held atomic.Int64
 				s := httptest.NewServer(capacityServer(slots, service, reject, &held))
 				p, err := New(Options{BaseURLs: []string{s.URL}})
-				if err != nil {
-					b.Fatal(err)
-				}
+				expect.OK(b, err)
 				const n = 3200
 				before := ownTime()
 				all, half := flood(b, p, n)

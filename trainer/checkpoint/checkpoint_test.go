@@ -54,24 +54,18 @@ func filler(files map[string]string) func(dir string) error {
 
 func write(t *testing.T, root string, step int) {
 	t.Helper()
-	if err := Write(root, step, filler(content(step))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Write(root, step, filler(content(step))))
 }
 
 // read returns every file below a directory except SHA256SUMS.
 func read(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	names, _, err := files(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	found := map[string]string{}
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if name != sumsName {
 			found[name] = string(data)
 		}
@@ -83,9 +77,7 @@ func read(t *testing.T, dir string) map[string]string {
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	found := []string{}
 	for _, e := range entries {
 		found = append(found, e.Name())
@@ -127,14 +119,10 @@ func TestWrite_SameStepAgain(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 5)
 	other := map[string]string{"state.json": "other", "new": "1"}
-	if err := Write(root, 5, filler(other)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Write(root, 5, filler(other)))
 	best := filepath.Join(root, "best")
 	for _, files := range []map[string]string{content(1), other} {
-		if err := Replace(best, filler(files)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Replace(best, filler(files)))
 		if err := Open(best); err != nil {
 			t.Error(err)
 		}
@@ -210,17 +198,11 @@ func TestLatestSkips(t *testing.T) {
 	// Names that are not checkpoint names are ignored.
 	for _, name := range []string{"step-7", "step-0000009", "step--00001", "step-99999999999999999999", "best",
 		".writing-"} {
-		if err := os.Mkdir(filepath.Join(root, name), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Mkdir(filepath.Join(root, name), 0o777))
 	}
-	if err := os.WriteFile(Dir(root, 6), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(Dir(root, 6), nil, 0o666))
 	damage := func(step int) {
-		if err := os.WriteFile(filepath.Join(Dir(root, step), "state.json"), []byte(`{"step": 0}`), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(Dir(root, step), "state.json"), []byte(`{"step": 0}`), 0o666))
 	}
 	damage(4)
 	damage(3)
@@ -277,9 +259,7 @@ func TestKeep(t *testing.T) {
 				write(t, root, step)
 				want[step] = !slices.Contains(c.removed, step)
 				if spoil := c.spoil[step]; spoil != nil {
-					if err := spoil(Dir(root, step)); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, spoil(Dir(root, step)))
 				}
 			}
 			removed, err := Keep(root, c.n)

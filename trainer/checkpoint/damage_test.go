@@ -25,9 +25,7 @@ func TestBitFlips(t *testing.T) {
 	dir := Dir(root, 2)
 	var paths []string
 	names, _, err := files(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, name := range names {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Size() > 0 {
 			paths = append(paths, filepath.Join(dir, name))
@@ -37,13 +35,9 @@ func TestBitFlips(t *testing.T) {
 	for i := range flips {
 		path := paths[i%len(paths)]
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		info, err := f.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		bit := r.Int64N(8 * info.Size())
 		turnOver(t, f, bit)
 		if err := Open(dir); err == nil {
@@ -71,9 +65,7 @@ func turnOver(t *testing.T, f *os.File, bit int64) {
 		b[0] ^= 1 << (bit % 8)
 		_, err = f.WriteAt(b[:], bit/8)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 }
 
 // TestTruncated truncates every file to every shorter length.
@@ -83,20 +75,14 @@ func TestTruncated(t *testing.T) {
 	dir := Dir(root, 1)
 	cuts := 0
 	names, _, err := files(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		whole, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		stride := 1 + len(whole)/500
 		for n := len(whole) - 1; n >= 0; n -= stride {
-			if err := os.Truncate(path, int64(n)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Truncate(path, int64(n)))
 			if err := Open(dir); err == nil {
 				t.Fatalf("%s cut to %d of %d bytes goes by", name, n, len(whole))
 			}
@@ -116,9 +102,7 @@ func TestTruncated(t *testing.T) {
 // overwrite changes a file in place, as damage does.
 func overwrite(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, data, 0o666))
 }
 
 func TestLatest_StrangeFiles(t *testing.T) {
@@ -188,9 +172,7 @@ func TestLatest_StrangeFiles(t *testing.T) {
 			root := t.TempDir()
 			write(t, root, 1)
 			write(t, root, 2)
-			if err := c.spoil(Dir(root, 1)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, c.spoil(Dir(root, 1)))
 			expect.Error(t, Open(Dir(root, 1)), Dir(root, 1), c.want)
 		})
 	}
@@ -241,9 +223,7 @@ func TestFilesInOrder(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/x", "a.b", "a-b/y", "b"} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)))
 	}
 	names, dirs, err := files(dir)
 	if err != nil || strings.Join(names, " ") != "a-b/y a.b a/x b" || len(dirs) != 3 || dirs[0] != dir {

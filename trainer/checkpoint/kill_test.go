@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"restyle/internal/expect"
 )
 
 const kept = 2 // checkpoints that the tested process keeps
@@ -56,17 +58,11 @@ func TestKill_AtRandomMoments(t *testing.T) {
 	for range kills {
 		cmd, _, out := child(t, "loop", root)
 		first, err := out.ReadString('\n') // the process is running
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		time.Sleep(time.Duration(r.IntN(40_000)) * time.Microsecond)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, cmd.Process.Kill())
 		rest, err := io.ReadAll(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		cmd.Wait()
 		phases[phase(t, root)]++
 		for line := range strings.Lines(first + string(rest)) {
@@ -112,18 +108,14 @@ func phase(t *testing.T, root string) string {
 func check(t *testing.T, root string, wrote, best int) {
 	t.Helper()
 	found, err := Latest(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if found.Skipped != nil || found.Step < wrote || found.Step > wrote+1 {
 		t.Fatalf("found %+v where step %d had been written", found, wrote)
 	}
 	there := names(t, root)
 	for _, name := range there {
 		dir := filepath.Join(root, name)
-		if err := Open(dir); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, Open(dir))
 		got := read(t, dir)
 		var step int
 		if _, err := fmt.Sscanf(got["state.json"], `{"step": %d}`, &step); err != nil {
@@ -155,13 +147,9 @@ func TestSettle(t *testing.T) {
 		write(t, dir, 1)
 		for _, name := range names {
 			from := filepath.Join(dir, stepName(1))
-			if err := os.CopyFS(filepath.Join(dir, name), os.DirFS(from)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.CopyFS(filepath.Join(dir, name), os.DirFS(from)))
 			if strings.HasPrefix(name, beingWritten) || strings.HasPrefix(name, beingRemoved) {
-				if err := os.Remove(filepath.Join(dir, name, "model.safetensors")); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.Remove(filepath.Join(dir, name, "model.safetensors")))
 			}
 		}
 		return dir
@@ -212,9 +200,7 @@ func TestSettle(t *testing.T) {
 	}
 	// Replace settles only its own directory and touches nothing else, because its parent may belong to anyone.
 	dir := root("best", ".writing-best", ".replaced-best", ".writing-other", ".removed-other")
-	if err := Replace(filepath.Join(dir, "best"), filler(content(3))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Replace(filepath.Join(dir, "best"), filler(content(3))))
 	if diff := cmp.Diff([]string{".removed-other", ".writing-other", "best", "step-000001"}, names(t, dir)); diff != "" {
 		t.Error(diff)
 	}

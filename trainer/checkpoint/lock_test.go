@@ -44,9 +44,7 @@ func TestMain(m *testing.M) {
 func child(t *testing.T, job, dir string, wrapper ...string) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	args := append(wrapper, self)
 	cmd = exec.Command(args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), childJob+"="+job, childDir+"="+dir)
@@ -54,12 +52,8 @@ func child(t *testing.T, job, dir string, wrapper ...string) (cmd *exec.Cmd, in 
 		t.Fatal(err)
 	}
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -96,9 +90,7 @@ func TestLockRace(t *testing.T) {
 	var told []string
 	for i, out := range outs {
 		line, err := out.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if line != "locked\n" {
 			told = append(told, line)
 		} else if winner >= 0 {
@@ -123,9 +115,7 @@ func TestLockRace(t *testing.T) {
 	host, _ := os.Hostname()
 	expect.Error(t, err, "process", host, "since 2")
 
-	if err := cmds[winner].Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmds[winner].Process.Kill())
 	cmds[winner].Wait()
 	unlock, err := Lock(dir)
 	if err != nil {
@@ -205,24 +195,18 @@ func TestLockFile(t *testing.T) {
 	_, err := Lock(filepath.Join(file, "run"))
 	expect.Error(t, err, "cannot create", "choose a directory")
 	nowhere := filepath.Join(dir, "nowhere")
-	if err := os.Symlink("missing", nowhere); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink("missing", nowhere))
 	for _, dir := range []string{nowhere, filepath.Join(nowhere, "run")} {
 		_, err = Lock(dir)
 		expect.Error(t, err, "cannot create", "choose a directory")
 	}
-	if err := os.Mkdir(filepath.Join(dir, ".lock"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(filepath.Join(dir, ".lock"), 0o777))
 	_, err = Lock(dir)
 	expect.Error(t, err, "cannot write in "+dir)
 
 	dir = t.TempDir()
 	unlock, err := Lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer unlock()
 	for _, text := range []string{"", "no end of line", "\x1b[2J\n", strings.Repeat("x", 10000)} {
 		overwrite(t, filepath.Join(dir, ".lock"), []byte(text))

@@ -150,9 +150,7 @@ func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 		root := t.TempDir()
 		write(t, root, 1)
 		for _, name := range []string{beingWritten, beingReplaced, beingRemoved} {
-			if err := os.Symlink(target, filepath.Join(root, name+"step-000002")); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Symlink(target, filepath.Join(root, name+"step-000002")))
 		}
 		for range 2 {
 			write(t, root, 2)
@@ -160,9 +158,7 @@ func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 		if err := Open(Dir(root, 2)); err != nil {
 			t.Error(err)
 		}
-		if err := os.Symlink(target, filepath.Join(root, ".lock")); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Symlink(target, filepath.Join(root, ".lock")))
 		_, err := Lock(root)
 		expect.Error(t, err, ".lock", "not a regular file", "choose a directory")
 		if data, err := os.ReadFile(victim); err != nil || string(data) != "mine" {

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"restyle/internal/expect"
 )
 
 // strace can kill at moments that a timer cannot hit.
@@ -34,9 +36,7 @@ func TestKillAtEverySyscall(t *testing.T) {
 				fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, k))
 			in.Close()
 			said, err := io.ReadAll(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			cmd.Wait()
 			found, err := Latest(root)
 			if err != nil || found.Skipped != nil || found.Step < 2 {

@@ -58,9 +58,7 @@ func TestAppendBenchmark(t *testing.T) {
 			if _, err := os.Stat(path); c.before == "-" && err == nil {
 				t.Error("the check has made a file")
 			}
-			if err := AppendBenchmark(path, benchmarkRow); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, AppendBenchmark(path, benchmarkRow))
 			if got := expect.Read(t, path); got != c.after {
 				t.Errorf("got\n%s\nwant\n%s", got, c.after)
 			}
@@ -76,9 +74,7 @@ func TestBenchmarkUnmeasured(t *testing.T) {
 		{Time: benchmarkRow.Time, Mode: "standard"},
 		{Time: benchmarkRow.Time, Mode: "standard", TotalTokens: 5, TFLOPS: math.NaN(), PeakShare: math.Inf(1)},
 	} {
-		if err := AppendBenchmark(path, r); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, AppendBenchmark(path, r))
 	}
 	// ReadAll checks that the rows are as long as the header.
 	rows, err := csv.NewReader(strings.NewReader(expect.Read(t, path))).ReadAll()
@@ -124,9 +120,7 @@ func TestBenchmarkRefuses(t *testing.T) {
 		expect.Error(t, AppendBenchmark(bad, benchmarkRow), bad, "choose another")
 	}
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Mkfifo(pipe, 0o666))
 	expect.Error(t, AppendBenchmark(pipe, benchmarkRow), "not a regular file", "choose another file")
 }
 

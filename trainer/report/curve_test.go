@@ -54,9 +54,7 @@ var (
 func draw(t *testing.T, c Curve) string {
 	t.Helper()
 	var svg, again bytes.Buffer
-	if err := LossSVG(&svg, c); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, LossSVG(&svg, c))
 	LossSVG(&again, c)
 	if !bytes.Equal(svg.Bytes(), again.Bytes()) {
 		t.Error("drawn again, it is another picture")

@@ -25,9 +25,7 @@ func fullDisk(t *testing.T, size string) string {
 func TestMetricsFullDisk(t *testing.T) {
 	path := filepath.Join(fullDisk(t, "16k"), "metrics.jsonl")
 	m, err := OpenMetrics(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	line := stepLine{Note: strings.Repeat("x", 1000)}
 	for err == nil {
 		err = m.Write(line)
@@ -54,9 +52,7 @@ func TestMetricsFullDisk(t *testing.T) {
 func TestEventsFullDisk(t *testing.T) {
 	dir := fullDisk(t, "16k")
 	e, err := Create(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for step := range 5000 {
 		e.Scalar(step, TagLoss, 1)
 	}

@@ -39,13 +39,9 @@ func TestNothingRunsInASpreadsheet(t *testing.T) {
 		os.Remove(path)
 		r := benchmarkRow
 		r.Mode, r.Device, r.DType, r.Model, r.Label, r.Version = text, text, text, text, text, text
-		if err := AppendBenchmark(path, r); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, AppendBenchmark(path, r))
 		rows, err := csv.NewReader(strings.NewReader(expect.Read(t, path))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for i, name := range rows[0] {
 			if slices.Contains([]string{"Mode", "Device", "Dtype", "Model", "Label", "Version"}, name) && rows[1][i] != want {
 				t.Errorf("%s of %q: %q, want %q", name, text, rows[1][i], want)
@@ -57,9 +53,7 @@ func TestNothingRunsInASpreadsheet(t *testing.T) {
 // TestBenchmarkHalfARow checks that an incomplete row is cut off again.
 func TestBenchmarkHalfARow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.csv")
-	if err := AppendBenchmark(path, benchmarkRow); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, AppendBenchmark(path, benchmarkRow))
 	whole := expect.Read(t, path)
 	watch(t, "write b.csv")
 	if err := AppendBenchmark(path, benchmarkRow); !errors.Is(err, syscall.ENOSPC) {
@@ -76,13 +70,9 @@ func TestMetricsDisk(t *testing.T) {
 	for _, call := range []string{"write m.jsonl", "sync m.jsonl"} {
 		path := filepath.Join(t.TempDir(), "m.jsonl")
 		m, err := OpenMetrics(path, -1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		events := watch(t, "")
-		if err := errors.Join(m.Write(1), m.Sync()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(m.Write(1), m.Sync()))
 		if want := []string{"write m.jsonl", "sync m.jsonl"}; !slices.Equal(*events, want) {
 			t.Errorf("%q, want %q", *events, want)
 		}
@@ -106,9 +96,7 @@ func TestMetricsDisk(t *testing.T) {
 
 func TestEventsAreSynced(t *testing.T) {
 	e, err := Create(t.TempDir(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	events := watch(t, "")
 	if err := e.Sync(); err != nil || len(*events) != 1 || !strings.HasPrefix((*events)[0], "sync "+eventPrefix) {
 		t.Errorf("%v, %q", err, *events)
@@ -141,16 +129,12 @@ func TestOtherUsersLinks_AreNotFollowed(t *testing.T) {
 	path := filepath.Join(dir, "metrics.jsonl")
 	for _, target := range []string{victim, filepath.Join(outside, "missing")} {
 		os.Remove(path)
-		if err := os.Symlink(target, path); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Symlink(target, path))
 		_, err := OpenMetrics(path, -1)
 		expect.Error(t, err, path, "not a regular file")
 	}
 	link, log := filepath.Join(dir, "b.csv"), filepath.Join(outside, "b.csv")
-	if err := os.Symlink(log, link); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Symlink(log, link))
 	if err := errors.Join(CheckBenchmark(link), AppendBenchmark(link, benchmarkRow), CheckBenchmark(link)); err != nil ||
 		expect.Read(t, log) == "" {
 		t.Error(err)

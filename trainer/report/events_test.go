@@ -112,9 +112,7 @@ func TestEventsRoundTrip(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "run")
 	before := time.Now()
 	e, err := Create(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if got := records(t, eventFile(t, dir)); len(got) != 2 {
 		t.Error("the file does not begin at once:", got)
 	}
@@ -141,9 +139,7 @@ func TestEventsRoundTrip(t *testing.T) {
 			e.Scalar(p.step, p.tag, float64(p.value))
 		}
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Close())
 	all := records(t, eventFile(t, dir))
 	if got := get(t, all[0], eventFileVersion); string(got.data) != "brain.Event:2" {
 		t.Errorf("version %q", got.data)
@@ -171,17 +167,13 @@ func TestEventsRoundTrip(t *testing.T) {
 func TestEventBytes(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Create(dir, 300)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	e.Scalar(0, TagLoss, 2.25)
 	e.Scalar(1, TagLoss, math.Float64frombits(0x7ff8000000000000))
 	e.Scalar(1<<40, "x", 0)
 	e.Text(128, TagResponse, "Oh joy.\n\n```python\nprint('größe')\n```\n"+strings.Repeat("x", 200))
 	e.Text(129, TagResponse, "")
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Close())
 	got := records(t, eventFile(t, dir))
 	want := records(t, []byte(expect.Read(t, "testdata/events.bin")))
 	if len(got) != len(want) {
@@ -206,9 +198,7 @@ func TestEventNames(t *testing.T) {
 	}
 	for range 3 {
 		e, err := Create(dir, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		e.Close()
 	}
 	found, err := filepath.Glob(filepath.Join(dir, eventPrefix+"1*"))
@@ -232,9 +222,7 @@ func TestTensorBoard(t *testing.T) {
 	dir := t.TempDir()
 	write := func(from, to, resume int) {
 		e, err := Create(dir, resume)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for step := from; step <= to; step++ {
 			for i, tag := range []string{TagLoss, TagLearningRate, TagGradNorm, TagEvalLoss, TagSpeed, TagTone} {
 				e.Scalar(step, tag, float64(step*10+i))
@@ -243,9 +231,7 @@ func TestTensorBoard(t *testing.T) {
 				e.Text(step, TagResponse, fmt.Sprintf("**Oh joy**, step %d.", step))
 			}
 		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, e.Close())
 	}
 	write(0, 0, 0) // killed before it had a checkpoint
 	write(0, 7, 0)
@@ -257,16 +243,12 @@ func TestTensorBoard(t *testing.T) {
 	cmd := exec.Command(python, "../../docs/check/read_events.py", dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var seen map[string]struct {
 		Scalars map[string][][2]float64
 		Texts   map[string][][2]any
 	}
-	if err := json.Unmarshal(out, &seen); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(out, &seen))
 	for _, reader := range []string{"library", "server"} {
 		for i, tag := range []string{TagLoss, TagLearningRate, TagGradNorm, TagEvalLoss, TagSpeed, TagTone} {
 			var want [][2]float64

@@ -22,18 +22,14 @@ type stepLine struct {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o666))
 }
 
 // writeSteps writes lines for the steps and returns the offset after each.
 func writeSteps(t *testing.T, m *Metrics, steps ...int) (offsets []int64) {
 	t.Helper()
 	for _, step := range steps {
-		if err := m.Write(stepLine{Step: step, Loss: Number(1 / float64(step))}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, m.Write(stepLine{Step: step, Loss: Number(1 / float64(step))}))
 		offsets = append(offsets, m.Offset())
 	}
 	return offsets
@@ -47,16 +43,12 @@ func TestMetricsResume(t *testing.T) {
 	open := func(path string, offset int64) *Metrics {
 		t.Helper()
 		m, err := OpenMetrics(path, offset)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return m
 	}
 	m := open(whole, 0)
 	writeSteps(t, m, 1, 2, 3, 4, 5, 6)
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, m.Close())
 	want := expect.Read(t, whole)
 	if strings.Count(want, "\n") != 6 || !strings.HasPrefix(want, `{"step":1,"loss":1}`+"\n") {
 		t.Fatal(want)
@@ -134,9 +126,7 @@ func TestOpenMetrics(t *testing.T) {
 func TestMetricsNumbers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
 	m, err := OpenMetrics(path, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want := []stepLine{{1, Number(math.NaN()), "<&>"}, {2, 0.1, ""}, {3, Number(math.NaN()), ""}}
 	for i, line := range want {
 		if i == 2 {

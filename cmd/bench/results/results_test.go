@@ -59,9 +59,7 @@ func TestOpen_KeepsSameMachineAndSettings(t *testing.T) {
 		t.Error(kept, err)
 	}
 	for _, op := range []string{"add", "mul"} {
-		if err := b.Add(tab, row(op, 1, 0.1)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, b.Add(tab, row(op, 1, 0.1)))
 	}
 	if err := b.Add(tab, Row{"op": "add", "rows": 2.0, "why": "no room"}); err != nil || len(tab.Rows) != 2 ||
 		tab.Done(tab.Rows[0]) || !tab.Done(tab.Rows[1]) {
@@ -91,9 +89,7 @@ func TestOpen_KeepsSameMachineAndSettings(t *testing.T) {
 		tab.Settings != "200" || len(b.Tables) != 1 || tab.Command != other.Command {
 		t.Errorf("%q, %v, %+v", kept, err, tab)
 	}
-	if err := b.Add(tab, row("add", 1, 0.1)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Add(tab, row("add", 1, 0.1)))
 	if old, err := Load(kept); err != nil || len(old.Table("kernels").Rows) != 2 {
 		t.Errorf("%+v, %v", old, err)
 	}
@@ -155,9 +151,7 @@ func TestParse(t *testing.T) {
 		f := &File{Format: Format, Tables: []*Table{tab}}
 		c.spoil(f)
 		data, err := json.Marshal(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if got, err := Parse(data); c.want != "" {
 			expect.Error(t, err, c.want)
 		} else if err != nil || !reflect.DeepEqual(got, f) {
@@ -176,9 +170,7 @@ func TestCompare(t *testing.T) {
 		row("gone", math.NaN(), 0), row("alone", 1.2, 0.1), row("loud", 9, 0.1))}}
 	c := Compare(a, b)
 	var out strings.Builder
-	if err := c.Print(&out); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Print(&out))
 	got := strings.Join(strings.Fields(out.String()), " ")
 	want := "kernels add 2 1.43 times as fast, ±1% mul 2 0.943 times as fast, ±2% top 2 the same within ±20% " +
 		"alone 2 0.833 times as fast, noise unknown loud 2 too noisy to compare, ±41% " +
@@ -209,13 +201,9 @@ func TestPages(t *testing.T) {
 	dir := t.TempDir()
 	b, _, err := Open(dir, Machine{Device: "H200", CPU: "EPYC", OS: "linux", Version: "1", Memory: 8 << 30,
 		Note: "busy <b>"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tab, _, err := b.Begin(*table())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	add := row("a|<dd>", 1234.5678, 0.0123)
 	add["raw"] = 1.0 / 3
 	loud := row("loud", 765, 0.4)
@@ -223,21 +211,17 @@ func TestPages(t *testing.T) {
 	faster := row("fast", 55, 0.3)
 	faster["speedup"], faster["speedup_noise"], faster["memory"] = 4.56, 0.35, 9.0
 	for _, r := range []Row{add, loud, faster, {"op": "int8", "rows": 2.0, "why": "not yet"}} {
-		if err := b.Add(tab, r); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, b.Add(tab, r))
 	}
 	section := Section{Headline: "twice as <fast>", Words: []string{"It is <fast>."},
 		Pictures: []Picture{{"bars", "speed \"up\"", []byte("<svg/>")}}}
-	if err := b.Pages("Title & more", func(q *Table) Section {
+	expect.OK(t, b.Pages("Title & more", func(q *Table) Section {
 		loud, fast := q.Rows[1], q.Rows[2]
 		if loud["ms"] != nil || loud["speedup"] != nil || loud["memory"] != 8.0 || fast["speedup"] != nil {
 			t.Errorf("a section sees %v", q.Rows)
 		}
 		return section
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for name, want := range map[string][]string{
 		"README.md": {"# Title & more", "Device: H200 with 8 GiB", "| op | rows | ms, ms | noise, % | memory, MiB |\n" +
 			"|---|---:|---:|---:|---:|\n",
@@ -303,11 +287,9 @@ func TestPagesAreInert(t *testing.T) {
 		tab.Rows = []Row{measured, missing}
 		machine := Machine{text, text, text, 2, 1 << 30, text, text, text}
 		b := Book{File{Format: Format, Machine: machine, Tables: []*Table{tab}}, dir}
-		if err := b.Pages(text, func(q *Table) Section {
+		expect.OK(t, b.Pages(text, func(q *Table) Section {
 			return Section{Headline: q.Title, Words: []string{q.Title}, Pictures: []Picture{{"bars", q.Title, []byte("<svg/>")}}}
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if tab.Title != text || tab.Command != text || tab.Columns[2].About != text || tab.Rows[0]["op"] != text ||
 			b.Machine.Note != text {
 			t.Errorf("%s: the book itself was changed", name)
@@ -332,9 +314,7 @@ func TestPagesAreInert(t *testing.T) {
 			t.Errorf("%s: the command's fence is %q", name, runs)
 		}
 		rows, err := csv.NewReader(strings.NewReader(all[1])).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, cell := range slices.Concat(rows...) {
 			if strings.ContainsAny(cell[:min(1, len(cell))], "=+-@\t\r") {
 				t.Errorf("%s: a spreadsheet runs %q", name, cell)
@@ -381,20 +361,14 @@ func TestQuiet(t *testing.T) {
 func TestPagesFold(t *testing.T) {
 	dir := t.TempDir()
 	b, _, err := Open(dir, Machine{Device: "cpu"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tab, _, err := b.Begin(*table())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, rows := range []int{foldRows, foldRows + 1, mostRows, mostRows + 1} {
 		for len(tab.Rows) < rows {
 			tab.Rows = append(tab.Rows, row(fmt.Sprintf("op %d", len(tab.Rows)), 1, 0.1))
 		}
-		if err := b.Pages("Title", func(*Table) Section { return Section{} }); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, b.Pages("Title", func(*Table) Section { return Section{} }))
 		fold := fmt.Sprintf("<summary>%d rows</summary>", rows)
 		md := expect.Read(t, filepath.Join(dir, "README.md"))
 		if strings.Contains(md, "| op 7 |") != (rows <= mostRows) ||

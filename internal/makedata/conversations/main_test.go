@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"restyle/dataset"
+	"restyle/internal/expect"
 )
 
 // TestConversations joins two files and reads the result as train does: every row is in one conversation, with rows of
@@ -24,25 +25,17 @@ func TestConversations(t *testing.T) {
 		for i := range 50 {
 			row := map[string]string{"instruction": fmt.Sprintf("%s question %d", name, i),
 				"output": fmt.Sprintf("%s answer %d", name, i)}
-			if err := json.NewEncoder(&text).Encode(row); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, json.NewEncoder(&text).Encode(row))
 			want = append(want, row["instruction"]+" "+row["output"])
 		}
 		files = append(files, filepath.Join(dir, name+".jsonl"))
-		if err := os.WriteFile(files[len(files)-1], []byte(text.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(files[len(files)-1], []byte(text.String()), 0o666))
 	}
 	out := filepath.Join(dir, "out.jsonl")
 	args := append([]string{"--seed", "3", "--most", "3", "--out", out}, files...)
-	if err := run(t.Context(), args, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, run(t.Context(), args, io.Discard))
 	talks, err := dataset.OpenConversations(t.Context(), out, dataset.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer talks.Close()
 	var got []string
 	lengths := map[int]int{}
@@ -51,9 +44,7 @@ func TestConversations(t *testing.T) {
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		lengths[len(c.Messages)/2]++
 		for i, m := range c.Messages {
 			if file, _, _ := strings.Cut(c.Messages[0].Content, " "); !strings.HasPrefix(m.Content, file) {
@@ -83,9 +74,7 @@ func TestFollowUps(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o666))
 		return path
 	}
 	source := write("source.jsonl", `{"instruction":"add","output":"print(1 + 2)"}
@@ -111,13 +100,9 @@ func TestFollowUps(t *testing.T) {
 		if slices.Contains(args, "--whole") {
 			file = fenced
 		}
-		if err := run(t.Context(), append(args, file), io.Discard); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, run(t.Context(), append(args, file), io.Discard))
 		text, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return string(text)
 	}
 	got := talk("--most", "1")
