@@ -25,7 +25,7 @@ var classes = sync.OnceValue(func() *classTable {
 		class  uint8
 		ranges []rune
 	}{
-		{space, spaceRanges[:]}, {word, wordRanges[:]}, {numeric, numericRanges[:]},
+		{space, tables()["spaces"]}, {word, tables()["words"]}, {numeric, tables()["numeric"]},
 	} {
 		for i := 0; i < len(set.ranges); i += 2 {
 			t.mark(set.class, set.ranges[i], set.ranges[i+1])

@@ -191,9 +191,9 @@ func (c *component) split(sets func() *charSets, afterByteLevel bool) (splitter,
 	case c.Type == "Digits" && !afterByteLevel:
 		return digits(c.IndividualDigits), nil
 	case c.Type == "Digits":
-		return runsOf(sets(), numericRanges[:], !c.IndividualDigits, true)
+		return runsOf(sets(), tables()["numeric"], !c.IndividualDigits, true)
 	case c.Type == "Punctuation" && (c.Behavior == "Isolated" || c.Behavior == "" || c.Behavior == "Contiguous"):
-		return runsOf(sets(), punctuationRanges[:], c.Behavior == "Contiguous", afterByteLevel)
+		return runsOf(sets(), tables()["punctuation"], c.Behavior == "Contiguous", afterByteLevel)
 	case c.Type == "Punctuation":
 		return nil, fmt.Errorf("pre_tokenizer: a Punctuation with behavior %q is not supported: Isolated and Contiguous are",
 			c.Behavior)

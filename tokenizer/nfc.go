@@ -21,24 +21,25 @@ type composition struct {
 }
 
 var compositions = sync.OnceValue(func() *composition {
+	decompositions := tables()["decompositions"]
 	c := &composition{
 		parts: make(map[rune][2]rune, len(decompositions)/3),
 		whole: make(map[[2]rune]rune, len(decompositions)/3),
 		marks: make(map[rune]uint8, 1024),
 	}
-	for i := 0; i < len(decompositions); i += 3 {
-		char, pair := decompositions[i], [2]rune{decompositions[i+1], decompositions[i+2]}
+	for d := range slices.Chunk(decompositions, 3) {
+		char, pair := d[0], [2]rune{d[1], d[2]}
 		c.parts[char] = pair
 		if pair[1] != 0 {
 			c.whole[pair] = char
 		}
 	}
-	for _, char := range notComposed {
+	for _, char := range tables()["apart"] {
 		delete(c.whole, c.parts[char])
 	}
-	for i := 0; i < len(combiningRanges); i += 3 {
-		for char := combiningRanges[i]; char <= combiningRanges[i+1]; char++ {
-			c.marks[char] = uint8(combiningRanges[i+2])
+	for marks := range slices.Chunk(tables()["marks"], 3) {
+		for char := marks[0]; char <= marks[1]; char++ {
+			c.marks[char] = uint8(marks[2])
 		}
 	}
 	return c
@@ -47,17 +48,17 @@ var compositions = sync.OnceValue(func() *composition {
 // markUnsure marks every character that NFC may replace, move, or join to the one before it. Text without them is in
 // NFC, and NFC never joins anything to a character before one that is not marked.
 func markUnsure(t *classTable) {
-	for i := 0; i < len(decompositions); i += 3 {
-		char, second := decompositions[i], decompositions[i+2]
-		if second == 0 || slices.Contains(notComposed[:], char) {
+	for d := range slices.Chunk(tables()["decompositions"], 3) {
+		char, second := d[0], d[2]
+		if second == 0 || slices.Contains(tables()["apart"], char) {
 			t[char] |= unsure
 		}
 		if second != 0 {
 			t[second] |= unsure
 		}
 	}
-	for i := 0; i < len(combiningRanges); i += 3 {
-		t.mark(unsure, combiningRanges[i], combiningRanges[i+1])
+	for marks := range slices.Chunk(tables()["marks"], 3) {
+		t.mark(unsure, marks[0], marks[1])
 	}
 	t.mark(unsure, hangulV, hangulV+countV-1)
 	t.mark(unsure, hangulT+1, hangulT+countT-1)

@@ -2,8 +2,6 @@ package tokenizer
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -48,7 +46,7 @@ type charSets struct {
 
 func newCharSets() *charSets {
 	s := &charSets{byText: map[string]uint16{}, table: new([utf8.MaxRune + 1]uint16)}
-	s.space, _ = s.add(`\s`, class{ranges: spaceRanges[:]})
+	s.space, _ = s.add(`\s`, class{ranges: tables()["spaces"]})
 	return s
 }
 
@@ -383,7 +381,7 @@ func (p *regexParser) quantifier(a *atom) error {
 func (p *regexParser) class(c *class) error {
 	switch {
 	case p.take(`\s`):
-		c.ranges = append(c.ranges, spaceRanges[:]...)
+		c.ranges = append(c.ranges, tables()["spaces"]...)
 		return nil
 	case p.take(`\p{`):
 		name, rest, _ := strings.Cut(p.rest, "}")
@@ -465,20 +463,15 @@ func (p *regexParser) char() (rune, error) {
 
 const asciiPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
-// categoryNames are the sets of general categories that patterns name, as bits of the numbers in categoryRuns.
+// categoryNames are the sets of general categories that patterns name, as bits of the numbers in unicode.txt.
 var categoryNames = map[string]uint16{"Lu": 1 << 1, "Ll": 1 << 2, "Lt": 1 << 3, "Lm": 1 << 4, "Lo": 1 << 5,
 	"L": 0b111110, "M": 1 << 6, "N": 1 << 7, "P": 1 << 8, "S": 1 << 9}
 
 // eachCategory calls each for every range of characters of one category, in order.
 func eachCategory(each func(first, last rune, category int)) {
-	runs, err := base64.StdEncoding.DecodeString(categoryRuns)
-	if err != nil {
-		panic(err)
-	}
-	for next := rune(0); len(runs) > 0; {
-		run, size := binary.Uvarint(runs)
-		length := rune(run >> 4)
-		each(next, next+length-1, int(run&15))
-		next, runs = next+length, runs[size:]
+	next := rune(0)
+	for run := range slices.Chunk(tables()["categories"], 2) {
+		each(next, next+run[0]-1, int(run[1]))
+		next += run[0]
 	}
 }
