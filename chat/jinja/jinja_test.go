@@ -43,40 +43,47 @@ func parse(t testing.TB, data []byte) *Dict {
 	return v.(*Dict)
 }
 
-// conversation makes the variables of a recorded conversation, and reads its clock.
+// conversation makes the variables of a recorded conversation as transformers makes them, and reads its clock: all
+// options but "now" are variables, and so are tools and documents if the options lack them.
 func (v vector) conversation(t *testing.T) (*Dict, time.Time) {
 	t.Helper()
-	vars, err := Conversation(v.Messages, v.Options)
+	vars := &Dict{}
+	vars.Set("tools", nil)
+	vars.Set("documents", nil)
+	given := parse(t, v.Options)
+	for i, k := range given.keys {
+		if k.(Str).s != "now" {
+			vars.set(k.(Str), given.values[i])
+		}
+	}
+	messages, err := Parse(v.Messages, 0)
 	expect.OK(t, err)
+	all := messages.(*List).items
+	for i, m := range all {
+		all[i] = withThoughts(m.(*Dict))
+	}
+	vars.Set("messages", messages)
 	var o struct{ Now string }
 	expect.OK(t, json.Unmarshal(v.Options, &o))
 	return vars, at(t, o.Now)
 }
 
-// TestConversation checks what a template sees of messages and options.
-func TestConversation(t *testing.T) {
-	template, err := Compile("{% for m in messages %}{{ m|tojson }}{% endfor %}" +
-		"{{ tools }} {{ documents }} {{ a }} {{ now }}")
-	expect.OK(t, err)
-	for _, c := range []struct{ messages, options, want string }{
-		{"[]", `{"a":1,"now":"x"}`, "None None 1 "},
-		{`[{"role":"user","reasoning":"r"}]`, `{"tools":[2],"documents":3}`,
-			`{"thinking": "r", "role": "user", "reasoning": "r", "reasoning_content": "r"}[2] 3  `},
-		{`[{"thinking":"t","reasoning_content":null}]`, "{}",
-			`{"thinking": "t", "reasoning_content": "t"}None None  `},
-		{`["text"]`, "{}", `"text"None None  `},
-	} {
-		vars, err := Conversation([]byte(c.messages), []byte(c.options))
-		expect.OK(t, err)
-		if out, err := template.Render(vars, time.Time{}); err != nil || out.Text != c.want {
-			t.Errorf("%s is %q, %v, want %q", c.messages, out.Text, err, c.want)
+// withThoughts puts a message's thoughts under "thinking" and "reasoning_content", whichever name they came by.
+func withThoughts(m *Dict) *Dict {
+	for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
+		thoughts, _ := m.get(name)
+		if thoughts == nil {
+			continue
 		}
-	}
-	for _, c := range [][2]string{{"{}", "{}"}, {"[]", "[]"}, {"[", "{}"}, {"[]", ""}} {
-		if _, err := Conversation([]byte(c[0]), []byte(c[1])); err == nil {
-			t.Errorf("%q was read", c)
+		with := &Dict{}
+		with.Set("thinking", thoughts) // in front, even if it is there
+		for j, k := range m.keys {
+			with.set(k.(Str), m.values[j])
 		}
+		with.Set("reasoning_content", thoughts)
+		return with
 	}
+	return m
 }
 
 func at(t *testing.T, now string) time.Time {

@@ -32,60 +32,6 @@ func Parse(data []byte, source int) (any, error) {
 	return parseJSON(d, source, 0)
 }
 
-// Conversation returns the variables of a conversation, two values of JSON, as transformers makes them: messages, all
-// options by their names but "now", which is for the clock, and tools and documents, which are none if the options lack
-// them. Thoughts of a message stand under "thinking" and "reasoning_content", whichever name they came by.
-func Conversation(messages, options []byte) (*Dict, error) {
-	vars := &Dict{}
-	vars.Set("tools", nil)
-	vars.Set("documents", nil)
-	given, err := Parse(options, 0)
-	if err != nil {
-		return nil, err
-	}
-	o, is := given.(*Dict)
-	if !is {
-		return nil, fmt.Errorf("options %.60q: must be an object", options)
-	}
-	for i, k := range o.keys {
-		if k.(Str).s != "now" {
-			vars.set(k.(Str), o.values[i])
-		}
-	}
-	read, err := Parse(messages, 0)
-	if err != nil {
-		return nil, err
-	}
-	all, is := read.(*List)
-	if !is {
-		return nil, fmt.Errorf("messages %.60q: must be a list", messages)
-	}
-	for i, m := range all.items {
-		if d, is := m.(*Dict); is {
-			all.items[i] = withThoughts(d)
-		}
-	}
-	vars.Set("messages", all)
-	return vars, nil
-}
-
-func withThoughts(m *Dict) *Dict {
-	for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
-		thoughts, _ := m.get(name)
-		if thoughts == nil {
-			continue
-		}
-		with := &Dict{}
-		with.Set("thinking", thoughts) // in front, even if it is there
-		for j, k := range m.keys {
-			with.set(k.(Str), m.values[j])
-		}
-		with.Set("reasoning_content", thoughts)
-		return with
-	}
-	return m
-}
-
 func parseJSON(d *json.Decoder, source, depth int) (any, error) {
 	t, err := d.Token()
 	if err != nil {
