@@ -19,7 +19,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// The test binary is also the process that is killed and the one that tries to lock: childJob names the job, childDir
+// The test binary is also the process that is killed: childJob names the job, childDir
 // the directory.
 const (
 	childJob = "CHECKPOINT_TEST_JOB"
@@ -31,8 +31,6 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(childJob) {
 	case "":
 		os.Exit(m.Run())
-	case "lock":
-		lockAndTell(dir)
 	case "loop":
 		writeForEver(dir)
 	case "once":
@@ -61,76 +59,20 @@ func child(t *testing.T, job, dir string, wrapper ...string) (cmd *exec.Cmd, in 
 	return cmd, in, bufio.NewReader(stdout)
 }
 
-// lockAndTell tries to lock the directory when told to, prints the result and waits until its input ends.
-func lockAndTell(dir string) {
-	in := bufio.NewReader(os.Stdin)
-	in.ReadString('\n')
-	if _, err := Lock(dir); err != nil {
-		os.Stdout.WriteString(err.Error() + "\n")
-	} else {
-		os.Stdout.WriteString("locked\n")
-	}
-	in.ReadString('\n')
-}
-
-// TestLockRace starts 20 processes at once for one directory and checks that one gets the lock and 19 are told who
-// holds it. When the winner is killed, the next one gets the lock.
-func TestLockRace(t *testing.T) {
-	const starts = 20
+// TestLock checks that one lock of a directory can be held at a time, and what the next one is told. internal/disk has
+// the tests of other processes, and of killed ones.
+func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a run")
-	cmds := make([]*exec.Cmd, starts)
-	ins, outs := make([]io.WriteCloser, starts), make([]*bufio.Reader, starts)
-	for i := range starts {
-		cmds[i], ins[i], outs[i] = child(t, "lock", dir)
-	}
-	for _, in := range ins {
-		io.WriteString(in, "go\n")
-	}
-	winner := -1
-	var told []string
-	for i, out := range outs {
-		line, err := out.ReadString('\n')
+	for range 2 {
+		unlock, err := Lock(dir)
 		expect.OK(t, err)
-		if line != "locked\n" {
-			told = append(told, line)
-		} else if winner >= 0 {
-			t.Fatal("two have the lock")
-		} else {
-			winner = i
+		_, err = Lock(dir)
+		if !errors.Is(err, disk.ErrLocked) {
+			t.Error(err)
 		}
+		expect.Error(t, err, dir, "process", "wait for it or stop it")
+		expect.OK(t, unlock())
 	}
-	if winner < 0 {
-		t.Fatal("no process has the lock:", told[0])
-	}
-	for _, line := range told {
-		if !strings.Contains(line, dir) || !strings.Contains(line, disk.ErrLocked.Error()) ||
-			!strings.Contains(line, "wait for it or stop it") {
-			t.Error(line)
-		}
-	}
-	_, err := Lock(dir)
-	if !errors.Is(err, disk.ErrLocked) {
-		t.Fatal(err)
-	}
-	host, _ := os.Hostname()
-	expect.Error(t, err, "process", host, "since 2")
-
-	expect.OK(t, cmds[winner].Process.Kill())
-	cmds[winner].Wait()
-	unlock, err := Lock(dir)
-	if err != nil {
-		t.Fatal("after kill -9:", err)
-	}
-	if _, err := Lock(dir); !errors.Is(err, disk.ErrLocked) {
-		t.Error("the same process may lock it twice:", err)
-	}
-	if err := unlock(); err != nil {
-		t.Error(err)
-	}
-	if unlock, err = Lock(dir); err != nil {
-		t.Fatal("after unlock:", err)
-	}
-	unlock()
 }
 
 // TestLockMoved has lock holders that rename the directory, as a new run does with an old one, while others try to lock
