@@ -100,8 +100,8 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 		if status, text := f.post(t, "/v1/"+c.path+"_lora_adapter", c.body); status != 401 {
 			t.Errorf("without a key: %d %s", status, text)
 		}
-		if status, text := f.post(t, "/v1/"+c.path+"_lora_adapter", c.body, "Authorization", "Bearer k"); status != c.status ||
-			!strings.Contains(text, c.has) {
+		status, text := f.post(t, "/v1/"+c.path+"_lora_adapter", c.body, "Authorization", "Bearer k")
+		if status != c.status || !strings.Contains(text, c.has) {
 			t.Errorf("%s %.60s: %d %s, want %d %s", c.path, c.body, status, text, c.status, c.has)
 		}
 	}

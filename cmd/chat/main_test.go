@@ -241,8 +241,8 @@ func TestSuggestedSampling(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		expect.OK(t, os.CopyFS(dir, os.DirFS(tinyBase)))
-		expect.OK(t, os.WriteFile(filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id": 2, `+test.config+"}"),
-			0o644))
+		config := []byte(`{"eos_token_id": 2, ` + test.config + "}")
+		expect.OK(t, os.WriteFile(filepath.Join(dir, "generation_config.json"), config, 0o644))
 		args, typed := []string{"--base", dir, "--tuned", tinyTuned, "--log", "", "--prompt", "Count to ten."}, ""
 		if len(test.flags) > 0 && test.flags[0][0] == '/' {
 			args, typed, test.flags = args[:6], test.flags[0]+"\n", test.flags[1:]
@@ -256,8 +256,8 @@ func TestSuggestedSampling(t *testing.T) {
 
 func TestPromptsFlag(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions.jsonl")
-	expect.OK(t, os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"),
-		0o644))
+	const questions = `{"prompt":"How do I print hello world?"}` + "\n" + `{"prompt":"Count to ten."}` + "\n"
+	expect.OK(t, os.WriteFile(file, []byte(questions), 0o644))
 	args, log := both(t, "--prompts", file)
 	o := invoke(t, "", args...)
 	if o.code != cli.Done || !strings.Contains(o.stdout, "tuned │ Obviously: 1") ||

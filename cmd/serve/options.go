@@ -151,7 +151,8 @@ func (o *options) check(names []string) error {
 	case (o.cert == "") != (o.key == ""):
 		return cli.Usagef("--tls-cert and --tls-key belong together: give both, or none")
 	case o.adapterRanks > 0 && len(o.adapters) == 0 && o.adapterDir == "":
-		return cli.Usagef("--adapter-ranks %d: there are no adapters: give --adapter or --adapter-dir as well", o.adapterRanks)
+		return cli.Usagef("--adapter-ranks %d: there are no adapters: give --adapter or --adapter-dir as well",
+			o.adapterRanks)
 	case o.unix != "" && o.set.Given("listen"):
 		return cli.Usagef("--unix and --listen exclude each other: leave one of them out")
 	case o.unix != "" && o.cert != "":

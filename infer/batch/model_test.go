@@ -19,8 +19,8 @@ import (
 // TestBatch_OfAModel asks a model many questions twice, in another order, in other company, with other blocks and
 // steps: the tokens and the bits of their log probabilities are the same, and so are those of some that are asked
 // alone. The tokens are also those that the sampler chooses when it gets all logits, for their log probabilities. Three
-// of four are asked of adapters, which lie in other places the second time. With RESTYLE_LONG it asks 10,000, and on the
-// emulated GPU a few.
+// of four are asked of adapters, which lie in other places the second time. With RESTYLE_LONG it asks 10,000, and on
+// the emulated GPU a few.
 func TestBatch_OfAModel(t *testing.T) {
 	device, questions, alone := cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "cpu"), 60, 6
 	switch {

@@ -77,8 +77,8 @@ func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 //
 // Sums are in float32, and each is rounded once, when it is stored. Their order depends only on k and the level,
 // neither on the other sizes nor on the number of threads, except that a product with at most eight rows has an order
-// of its own. Rows that are Alone have that order in any number, or on AMX the other one. A NaN or an infinity affects only the elements of C that it takes part in. At levels
-// with bfloat16 dot products, subnormal numbers count as zero.
+// of its own. Rows that are Alone have that order in any number, or on AMX the other one. A NaN or an infinity affects
+// only the elements of C that it takes part in. At levels with bfloat16 dot products, subnormal numbers count as zero.
 //
 // Gemm panics if the operands do not fit each other, or if there is no memory for packed operands, about 4 MB per
 // thread.
