@@ -11,7 +11,7 @@
 #define store_as AT_LEVEL(store_as)
 #define load_rest AT_LEVEL(load_rest)
 #define dots AT_LEVEL(dots)
-#define pair_dots AT_LEVEL(pair_dots)
+#define load_step AT_LEVEL(load_step)
 #define lane_sums AT_LEVEL(lane_sums)
 #define dot_sums AT_LEVEL(dot_sums)
 #define few_dots AT_LEVEL(few_dots)
@@ -213,24 +213,34 @@ INLINE vecuns load_rest(const char *line, int64_t x, int64_t bytes, const int st
 	return load_units(rest, type);
 }
 
+// load_step loads the units that dots adds at once: a vector of them, or of a second pair sixteen elements, as many as
+// lie together there.
+INLINE vecuns load_step(const char *at, const dtype type, const int second) {
+#if BF16_DOT
+	if (second) return (vecuns)_mm512_zextsi256_si512(_mm256_loadu_si256((const __m256i *)at));
+#endif
+	return load_units(at, type);
+}
+
 // dots adds up the products of count rows of A with n lines of B. The sums of each pair are a vector, which goes into a
-// row of 2·VLEN of them. Their order depends only on the length.
+// row of 2·VLEN of them. Their order depends only on the length. In a second pair adapters may lie side by side, in
+// sixteen elements or more each: an element goes to the lane of its place among sixteen, so that zeros before and
+// behind change no bit, and rows that are alone skip where A has only zeros.
 INLINE void dots(vec *out, const char *const *rows, const char *const *lines, int64_t bytes, const int count,
-	const int n, const dtype type, const int ahead) {
-	const int step = (int)size_of(type) * VLEN;
+	const int n, const dtype type, const int second, const int ahead, int alone) {
+	const int step = (second && BF16_DOT ? 2 : (int)size_of(type)) * VLEN;
 	vec sum[DOT_ROWS][DOT_LINES];
 	UNROLL for (int i = 0; i < count; i++)
 		UNROLL for (int l = 0; l < n; l++) sum[i][l] = vzero();
 	int64_t x = 0;
 	for (; x + step <= bytes; x += step) {
-		vecuns line[DOT_LINES];
+		vecuns row[DOT_ROWS], any = {0};
+		UNROLL for (int i = 0; i < count; i++) any |= row[i] = load_step(rows[i] + x, type, second);
+		if (second && alone && vnone(any)) continue;
 		UNROLL for (int l = 0; l < n; l++) {
 			if (ahead) __builtin_prefetch(lines[l] + x + AHEAD / n, 0, 3);
-			line[l] = load_units(lines[l] + x, type);
-		}
-		UNROLL for (int i = 0; i < count; i++) {
-			const vecuns row = load_units(rows[i] + x, type);
-			UNROLL for (int l = 0; l < n; l++) sum[i][l] = add_product(sum[i][l], row, line[l]);
+			const vecuns line = load_step(lines[l] + x, type, second);
+			UNROLL for (int i = 0; i < count; i++) sum[i][l] = add_product(sum[i][l], row[i], line);
 		}
 	}
 	if (x < bytes) {
@@ -243,20 +253,6 @@ INLINE void dots(vec *out, const char *const *rows, const char *const *lines, in
 	}
 	UNROLL for (int i = 0; i < count; i++)
 		UNROLL for (int l = 0; l < n; l++) out[i * 2 * VLEN + l] = sum[i][l];
-}
-
-// pair_dots is dots for the second pair of operands, in which adapters may lie side by side, each in elements of its
-// own. What is at the same place of sixteen elements goes to the same lane: zeros before and behind change no bit.
-INLINE void pair_dots(vec *out, const char *const *rows, const char *const *lines, int64_t bytes, int count, int n,
-	const dtype type) {
-	const int step = BF16_DOT ? 2 * VLEN : (int)size_of(type) * VLEN;
-	for (int i = 0; i < count; i++)
-		for (int l = 0; l < n; l++) {
-			vec sum = vzero();
-			for (int64_t x = 0; x < bytes; x += step)
-				sum = add_product(sum, load_rest(rows[i], x, bytes, step, type), load_rest(lines[l], x, bytes, step, type));
-			out[i * 2 * VLEN + l] = sum;
-		}
 }
 
 // lane_sums adds up the lanes of VLEN vectors, each as vsum does, halves to halves. After each step two vectors share
@@ -305,14 +301,13 @@ INLINE vec lane_sums(const vec *x) {
 
 // dot_sums computes the sums of count rows of A with up to 2·VLEN lines of B, of one pair of operands, or adds them.
 INLINE void dot_sums(vec sums[][2], const char *a, int64_t lda, const char *b, int64_t ldb, int64_t bytes, int64_t rows,
-	int64_t width, const int count, const int n, const int second, const dtype type, const int ahead) {
+	int64_t width, const int count, const int n, const dtype type, const int second, const int ahead, int alone) {
 	vec parts[DOT_ROWS * 2 * VLEN];
 	const char *row[DOT_ROWS], *line[DOT_LINES];
 	for (int i = 0; i < count; i++) row[i] = a + (i < rows ? i : rows - 1) * lda;
 	for (int64_t at = 0; at < width; at += n) {
 		for (int64_t l = 0; l < n; l++) line[l] = b + (at + l < width ? at + l : width - 1) * ldb;
-		if (second) pair_dots(parts + at, row, line, bytes, count, n, type);
-		else dots(parts + at, row, line, bytes, count, n, type, ahead);
+		dots(parts + at, row, line, bytes, count, n, type, second, ahead, alone);
 	}
 	for (int64_t i = 0; i < rows; i++)
 		for (int j = 0; j < (width > VLEN ? 2 : 1); j++) {
@@ -331,7 +326,7 @@ static void few_dots(vec sums[][2], const cpu_gemm_args *g, int64_t m, int64_t r
 	const char *b = (const char *)(second ? g->b2 : g->b) + n * ldb;
 #define SUMS(count, n) \
 	FOR_TYPE(BF16_DOT ? F32 : g->type, /* pairs are units */ \
-		dot_sums(sums, a, lda, b, ldb, bytes, rows, width, count, n, second, type, m == 0))
+		dot_sums(sums, a, lda, b, ldb, bytes, rows, width, count, n, type, second, !second && m == 0, g->alone))
 	if (rows == 1) { SUMS(1, DOT_LINES) }
 	else if (rows == 2) { SUMS(2, VLEN == 16 ? DOT_LINES : DOT_LINES / 2) }
 	else { SUMS(DOT_ROWS, VLEN == 16 ? DOT_LINES / 2 : DOT_LINES / 4) }

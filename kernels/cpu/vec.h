@@ -44,6 +44,7 @@ typedef uint16_t vh16 __attribute__((vector_size(32)));
 #define vsqrt AT_LEVEL(vsqrt)
 #define vsum AT_LEVEL(vsum)
 #define vhmax AT_LEVEL(vhmax)
+#define vnone AT_LEVEL(vnone)
 #define vpow2 AT_LEVEL(vpow2)
 #define vnearest AT_LEVEL(vnearest)
 #define vexp AT_LEVEL(vexp)
@@ -249,6 +250,17 @@ INLINE float vsum(vec x) {
 	v4 y = x;
 #endif
 	return (y[0] + y[2]) + (y[1] + y[3]);
+#endif
+}
+
+// vnone reports whether no bit is set.
+INLINE int vnone(vecuns x) {
+#if VLEN == 16
+	return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) == 0;
+#elif VLEN == 8
+	return _mm256_testz_si256((__m256i)x, (__m256i)x);
+#else
+	return (x[0] | x[1] | x[2] | x[3]) == 0;
 #endif
 }
 
