@@ -99,8 +99,11 @@ func (o *serveOptions) check() error {
 		}
 		o.counts = append(o.counts, n)
 	}
-	if o.beside != "" && o.sampling.Temperature != 0 {
+	switch {
+	case o.beside != "" && o.sampling.Temperature != 0:
 		return errors.New("--temperature with --beside: llama.cpp is asked for the most likely tokens only")
+	case o.beside != "" && o.adapters > 0:
+		return errors.New("--adapters with --beside: llama.cpp is asked without adapters")
 	}
 	return cmp.Or(checkNumbers([]number{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 2}, {"--times", o.times, 1},
 		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}, {"--adapters", o.adapters, 0}}), o.sampling.Check(),
@@ -228,7 +231,7 @@ func (o *serveOptions) halfLoad(
 	prompts := o.prompts(r, o.arrivals, vocab)
 	var alone, loaded measure.Sample
 	for i, prompt := range prompts {
-		_, first, _, err := o.askBatch(ctx, start, [][]int32{prompt}, o.answer, fmt.Sprint("alone ", i))
+		_, first, _, err := o.askBatch(ctx, start[i%len(start):], [][]int32{prompt}, o.answer, fmt.Sprint("alone ", i))
 		if err != nil {
 			return err
 		}
@@ -238,10 +241,14 @@ func (o *serveOptions) halfLoad(
 	loaded.Seconds = make([]float64, len(prompts))
 	failed := make([]error, len(prompts))
 	for i, prompt := range prompts {
-		time.Sleep(time.Duration(r.ExpFloat64() * float64(pause)))
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(r.ExpFloat64() * float64(pause))):
+		}
 		group.Go(func() {
 			var first time.Duration
-			_, first, _, failed[i] = o.askBatch(ctx, start, [][]int32{prompt}, o.answer, fmt.Sprint("arrival ", i))
+			_, first, _, failed[i] = o.askBatch(ctx, start[i%len(start):], [][]int32{prompt}, o.answer,
+				fmt.Sprint("arrival ", i))
 			loaded.Seconds[i] = first.Seconds()
 		})
 	}

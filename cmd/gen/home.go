@@ -58,7 +58,7 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("a directory for the socket of --teacher-model: %w", err)
 	}
-	t := &atHome{socket: filepath.Join(dir, "serve.sock"), key: secret.New(rand.Text())}
+	t := &atHome{socket: filepath.Join(dir, homeSocket), key: secret.New(rand.Text())}
 	args := []string{g.home.model, "--unix", t.socket}
 	for _, f := range []struct{ flag, value string }{{"--quantize", g.home.quantize}, {"--device", g.home.device}} {
 		if f.value != "" {
@@ -98,34 +98,39 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 	return t, nil
 }
 
-// homeLock is a file that a run of gen locks in the directory of its server's socket.
-const homeLock = "lock"
+// A server's socket is in a directory of its own, in which gen locks homeLock as long as it runs.
+const homePrefix, homeLock, homeSocket = "restyle-gen-socket-", ".restyle-gen-socket", "serve.sock"
 
-// homeDir makes a directory for the server's socket, and removes those of runs that were killed: of this user's, those
-// that nobody has locked.
+// leaveHome removes such a directory, unless there is something else in it.
+func leaveHome(dir string) error {
+	os.Remove(filepath.Join(dir, homeSocket))
+	return errors.Join(os.Remove(filepath.Join(dir, homeLock)), os.Remove(dir))
+}
+
+// homeDir makes a directory for the server's socket, and removes those that killed runs of this user have left, which
+// nobody has locked.
 func homeDir() (dir string, leave func(), err error) {
-	const pattern = "restyle-gen"
-	old, _ := filepath.Glob(filepath.Join(os.TempDir(), pattern+"*", homeLock))
+	old, _ := filepath.Glob(filepath.Join(os.TempDir(), homePrefix+"*", homeLock))
 	for _, path := range old {
 		info, err := os.Lstat(filepath.Dir(path))
 		if err != nil || !info.IsDir() || info.Sys().(*syscall.Stat_t).Uid != uint32(os.Getuid()) {
 			continue // another user could lead the lock to a file of this one's
 		}
 		if lock, err := disk.Lock(path); err == nil {
-			os.RemoveAll(filepath.Dir(path))
+			_ = leaveHome(filepath.Dir(path))
 			lock.Close()
 		}
 	}
 	for {
-		if dir, err = os.MkdirTemp("", pattern); err != nil {
+		if dir, err = os.MkdirTemp("", homePrefix); err != nil {
 			return "", nil, err
 		}
 		lock, err := disk.Lock(filepath.Join(dir, homeLock))
 		switch {
 		case err == nil:
-			return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
+			return dir, func() { _ = leaveHome(dir); lock.Close() }, nil
 		case !errors.Is(err, disk.ErrLocked) && !errors.Is(err, fs.ErrNotExist): // else another run has just removed it
-			return "", nil, errors.Join(err, os.RemoveAll(dir))
+			return "", nil, errors.Join(err, os.Remove(dir))
 		}
 	}
 }

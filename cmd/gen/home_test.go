@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -20,6 +19,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 )
 
 // asServe is set in the environment of a process of this program that has to be the server of --teacher-model. Its
@@ -150,13 +150,18 @@ func TestHome_Runs(t *testing.T) {
 func TestHomeDir_RemovesWhatKillsLeave(t *testing.T) {
 	temp, elsewhere := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	killed := filepath.Join(temp, "restyle-gen1")
-	if err := errors.Join(os.Mkdir(killed, 0o700), os.WriteFile(filepath.Join(killed, homeLock), nil, 0o600),
-		os.WriteFile(filepath.Join(elsewhere, homeLock), []byte("mine"), 0o600),
-		os.Symlink(elsewhere, filepath.Join(temp, "restyle-gen2"))); err != nil {
-		t.Fatal(err)
+	named := func(name string) string { return filepath.Join(temp, homePrefix+name) }
+	killed, full, link, work := named("1"), named("2"), named("3"), named("rows.json.work") // work is a journal's
+	for _, dir := range []string{killed, full, work} {
+		expect.OK(t, os.Mkdir(dir, 0o700))
 	}
-	var left []string
+	kept := []string{filepath.Join(full, "mine"), filepath.Join(work, "lock"), filepath.Join(elsewhere, homeLock)}
+	for _, file := range append(kept, filepath.Join(killed, homeLock), filepath.Join(killed, homeSocket),
+		filepath.Join(full, homeLock)) {
+		expect.OK(t, os.WriteFile(file, []byte("mine"), 0o600))
+	}
+	expect.OK(t, os.Symlink(elsewhere, link))
+	left := []string{full, link, work}
 	for range 2 {
 		dir, leave, err := homeDir()
 		if err != nil {
@@ -166,10 +171,14 @@ func TestHomeDir_RemovesWhatKillsLeave(t *testing.T) {
 		left = append(left, dir)
 	}
 	all, _ := filepath.Glob(filepath.Join(temp, "*"))
-	want := append(left, filepath.Join(temp, "restyle-gen2"))
-	slices.Sort(want)
-	if mine, _ := os.ReadFile(filepath.Join(elsewhere, homeLock)); !slices.Equal(all, want) || string(mine) != "mine" {
-		t.Errorf("left are %q, want %q; behind the link is %q", all, want, mine)
+	slices.Sort(left)
+	if !slices.Equal(all, left) {
+		t.Errorf("left are %q, want %q", all, left)
+	}
+	for _, file := range kept {
+		if mine, _ := os.ReadFile(file); string(mine) != "mine" {
+			t.Errorf("%s is gone", file)
+		}
 	}
 }
 

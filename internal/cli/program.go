@@ -35,8 +35,8 @@ func Program(ctx context.Context, name string, say func(format string, args ...a
 }
 
 // Beside starts a program that a Ctrl-C does not reach, and that on Linux is asked to end when this one has ended,
-// however that happened. line gets each line that it prints, in another goroutine, and after the last of them ended
-// gets how it ended, and is closed.
+// however that happened. line gets each line that it prints but empty ones, in another goroutine. After the last one,
+// ended receives how the program ended, and is closed.
 func Beside(c *exec.Cmd, line func(text string)) (ended <-chan error, err error) {
 	read, write := io.Pipe()
 	c.Stdout, c.Stderr = write, write
