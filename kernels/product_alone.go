@@ -24,7 +24,7 @@ func (d *Device) alone(p cpu.Product) bool { return d.rowsAlone && !p.TransA }
 // ZeroPairMatters reports whether a product with weights of a type may have other bits with a Pair that is zero than
 // without one, while rows are alone.
 func (d *Device) ZeroPairMatters(weights tensor.DType) bool {
-	return weights.Quantized() && d.hasWGMMA() && !isStored(weights)
+	return weights.Quantized() && d.hasWGMMA() && !isStored(weights) || d.int8Activations && weights == tensor.INT8
 }
 
 // blas returns cuBLASLt, or nil if it must not multiply.

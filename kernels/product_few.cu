@@ -159,10 +159,13 @@ struct Weights {
 			zero[i] = ZEROS ? w[i][zerosAt(last) + step] : 8;
 		}
 	}
-	// end multiplies sums by what they lack.
+	// end multiplies sums by what they lack. It rounds before a bias is added, as for many rows.
 	void end(float (&sums)[TILES][4]) const {
 #pragma unroll
-		for (int i = 0; ONE_SCALE && i < TILES * 4; i++) sums[i / 4][i % 4] *= *(const float *)w[i % 4 / 2];
+		for (int i = 0; ONE_SCALE && i < TILES * 4; i++) {
+			float &sum = sums[i / 4][i % 4];
+			sum = __fmul_rn(sum, *(const float *)w[i % 4 / 2]);
+		}
 	}
 	// A lane has four codes of each 16, those from 4t on: as mma adds up 16 products whatever their order is, it gets what
 	// is easy to read. The middle ones are exchanged, so that pairs two bytes apart are next to each other.

@@ -29,7 +29,7 @@ struct Scales {
 	}
 	float (&multiply(float (&sums)[TILE_N / 2], float (&)[TILE_N / 2], int) const)[TILE_N / 2] {
 #pragma unroll
-		for (int i = 0; ONE_SCALE && i < TILE_N / 2; i++) sums[i] *= at[i / 4 * 2 + i % 2];
+		for (int i = 0; ONE_SCALE && i < TILE_N / 2; i++) sums[i] = __fmul_rn(sums[i], at[i / 4 * 2 + i % 2]);
 		return sums;
 	}
 };

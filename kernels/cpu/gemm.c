@@ -425,14 +425,14 @@ static void run_alone(plan *p) {
 	}
 }
 
-// plan_alone plans run_alone. It returns 0 if k is so long that the values of a few lines have no room.
+// plan_alone plans run_alone. It returns 0 if B is coded and k so long that the values of a few lines have no room.
 static int plan_alone(plan *p, int64_t threads) {
 	enum { CHUNK = 64 << 10, LINES = 8 }; // bytes of B; lines at least
 	const int64_t bytes = p->g.k * p->size + 1;
 	p->run = run_alone;
 	p->columns = up(min(CHUNK / bytes, parts(p->g.n, 4 * threads)) + 1, LINES);
 	p->tiles = parts(p->g.n, p->columns);
-	return LINES * bytes <= (int64_t)(sizeof(float) * PARTIAL);
+	return !p->g.coded || LINES * bytes <= (int64_t)(sizeof(float) * PARTIAL);
 }
 
 static void few(void *arg, int64_t lo, int64_t hi) {
