@@ -110,12 +110,10 @@ func AdapterWidth(cfg Config, ranks map[string]int) (width int, err error) {
 	return width, nil
 }
 
-// AdapterRoom returns an Options.AdapterRoom for adapters of these widths.
-func AdapterRoom(widths ...int) (columns int) {
-	for _, w := range widths {
-		columns += w
-	}
-	for ; ; columns += adapterUnit {
+// AdapterRoom returns the smallest Options.AdapterRoom of at least so many columns for adapters of these widths. They
+// may fit into a room and not into a larger one, because each ends elsewhere among the layer's columns.
+func AdapterRoom(least int, widths ...int) int {
+	for columns := (least + adapterUnit - 1) / adapterUnit * adapterUnit; ; columns += adapterUnit {
 		var taken []Columns
 		for _, w := range widths {
 			if c, ok := place(columns, w, taken); ok {

@@ -223,9 +223,15 @@ func TestPlace(t *testing.T) {
 			t.Errorf("%+v: %v, %t", c, got, ok)
 		}
 	}
-	for want, widths := range map[int][]int{0: {}, 48: {16, 32}, 128: {96}, 256: {256}} {
-		if got := AdapterRoom(widths...); got != want {
-			t.Errorf("room for %v: %d, want %d", widths, got, want)
+	for _, c := range []struct {
+		want, least int
+		widths      []int
+	}{
+		{0, 0, nil}, {48, 0, []int{16, 32}}, {128, 0, []int{96}}, {256, 0, []int{256}}, {64, 50, []int{16, 32}},
+		{128, 128, []int{128}}, {224, 144, []int{128}}, {240, 0, []int{128, 64}}, {112, 0, []int{32, 64}},
+	} {
+		if got := AdapterRoom(c.least, c.widths...); got != c.want {
+			t.Errorf("room of %d or more for %v: %d, want %d", c.least, c.widths, got, c.want)
 		}
 	}
 }

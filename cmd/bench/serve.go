@@ -277,7 +277,7 @@ func (o *serveOptions) prompts(r *rand.Rand, n, vocab int) [][]int32 {
 const adapterRank = 16
 
 func (o *serveOptions) room() int {
-	return model.AdapterRoom(slices.Repeat([]int{adapterRank}, o.adapters)...)
+	return model.AdapterRoom(0, slices.Repeat([]int{adapterRank}, o.adapters)...)
 }
 
 // A starter starts an answer of a model or of an adapter.

@@ -99,18 +99,15 @@ func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err 
 
 // room returns how many columns there are for adapters.
 func (c *command) room(widths []int) (int, error) {
-	room := model.AdapterRoom(widths...)
 	if c.adapterRanks == 0 && c.adapterDir != "" {
-		room += moreRanks
+		widths = append(widths, moreRanks)
 	}
-	if c.adapterRanks == 0 {
-		return room, nil
+	room := model.AdapterRoom(c.adapterRanks, widths...)
+	if c.adapterRanks > 0 && room-c.adapterRanks >= 16 { // it is rounded up to a multiple of 16
+		return 0, cli.Usagef("--adapter-ranks %d: the adapters do not fit there: the next number with room for them is %d",
+			c.adapterRanks, room)
 	}
-	given := (c.adapterRanks + 15) / 16 * 16
-	if given < room {
-		return 0, cli.Usagef("--adapter-ranks %d: the adapters take %d together", c.adapterRanks, room)
-	}
-	return given, nil
+	return room, nil
 }
 
 // attach loads an adapter beside the others.

@@ -94,6 +94,21 @@ func adapterDirs(t *testing.T) (dir, elsewhere string) {
 	return dir, elsewhere
 }
 
+// TestServe_RoomForAdapters starts with an adapter that fits into fewer columns than some of those that there could be.
+func TestServe_RoomForAdapters(t *testing.T) {
+	dir := t.TempDir()
+	saveAdapter(t, dir, 1, lora.Spec{Rank: 128, Alpha: 8, Targets: lora.Targets{Names: []string{"q_proj"}}}, "")
+	args := []string{"starter", "--adapter", "wide=" + dir, "--adapter-dir", dir, "--listen", "127.0.0.1:0"}
+	if _, out, _ := running(t, args...); !strings.Contains(out.String(), "rank 128 of 240\n") {
+		t.Error(out)
+	}
+	code, stderr := invoke(t, append(args, "--adapter-ranks", "144")...)
+	if want := "--adapter-ranks 144: the adapters do not fit there: the next number with room for them is 224"; code !=
+		cli.Usage || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 // TestServe_Adapters serves the embedded model and adapters on it, of different ranks and layers, two of which are
 // loaded while the server runs. Each answers in company as it does alone, and what may not be loaded is not.
 func TestServe_Adapters(t *testing.T) {
