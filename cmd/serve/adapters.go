@@ -138,7 +138,8 @@ func (s *shared) attach(g guest) (m serve.Model, err error) {
 		Drop: a.Drop, Generator: serve.BatchAdapter(a)}, nil
 }
 
-// loadAdapter loads an adapter that a client names by its path, which must be in --adapter-dir, with links as well.
+// loadAdapter loads an adapter that a client names by its path, which must be in --adapter-dir, and so must
+// what its links lead to.
 func (c *command) loadAdapter(_ context.Context, name, path string) (m serve.Model, err error) {
 	s, inside := c.shared, path
 	if filepath.IsAbs(path) {
@@ -150,12 +151,10 @@ func (c *command) loadAdapter(_ context.Context, name, path string) (m serve.Mod
 			return m, errors.New("no such directory in --adapter-dir")
 		}
 	}
-	dir, err := s.dir.OpenRoot(inside)
-	if err != nil {
+	if info, err := s.dir.Stat(inside); err != nil || !info.IsDir() {
 		return m, errors.New("no such directory in --adapter-dir") // what is elsewhere is nobody's business
 	}
-	defer dir.Close()
-	a, err := hf.OpenAdapterFS(rootFS{dir}, name)
+	a, err := hf.OpenAdapterFS(rootFS{s.dir, inside}, name)
 	if err != nil {
 		return m, err
 	}
@@ -172,8 +171,11 @@ func (c *command) loadAdapter(_ context.Context, name, path string) (m serve.Mod
 	return s.attach(guest{modelRef{name: name}, a, width})
 }
 
-// A rootFS has the regular files of a directory, and none that links lead to outside.
-type rootFS struct{ *os.Root }
+// A rootFS has the regular files of a directory in root, also those elsewhere in root that links lead to.
+type rootFS struct {
+	root *os.Root
+	dir  string
+}
 
-// Open implements fs.FS.
-func (r rootFS) Open(name string) (fs.File, error) { return disk.OpenInputIn(r.Root, name) }
+// Open implements fs.FS. The name is not joined as text, because a part of dir may be a link, with .. after it.
+func (r rootFS) Open(name string) (fs.File, error) { return disk.OpenInputIn(r.root, r.dir+"/"+name) }

@@ -19,6 +19,8 @@ import (
 	"restyle/lora"
 	"restyle/model"
 	"restyle/tensor"
+
+	"golang.org/x/sys/unix"
 )
 
 // saveAdapter saves a random adapter of the embedded model.
@@ -58,7 +60,8 @@ func saveAdapter(t *testing.T, dir string, seed uint64, spec lora.Spec, record s
 	}
 }
 
-// adapterDirs makes a directory with adapters: one, two, in/three, one of another base, and links to what is elsewhere.
+// adapterDirs makes a directory with adapters: one, two, in/three, whose weights are a link to blobs/three, and one of
+// another base; with links to what is elsewhere, and a named pipe.
 func adapterDirs(t *testing.T) (dir, elsewhere string) {
 	t.Helper()
 	dir, elsewhere = t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
@@ -79,7 +82,17 @@ func adapterDirs(t *testing.T) (dir, elsewhere string) {
 		t.Fatal(err)
 	}
 	const weights = "adapter_model.safetensors"
-	for to, from := range map[string]string{elsewhere: "link", filepath.Join(elsewhere, weights): "half/" + weights} {
+	if err := os.Mkdir(filepath.Join(dir, "blobs"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(dir, "in/three", weights), filepath.Join(dir, "blobs/three")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for to, from := range map[string]string{elsewhere: "link", filepath.Join(elsewhere, weights): "half/" + weights,
+		"../../blobs/three": "in/three/" + weights} {
 		if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +142,7 @@ func TestServe_Adapters(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		elsewhere: "no such directory in --adapter-dir", "link": "no such directory", "../elsewhere": "no such directory",
-		"half": "adapter_model.safetensors", "other base": "was trained on another base than starter", "": "is missing",
+		"pipe": "no such directory", "pipe/x": "no such directory", "half": "adapter_model.safetensors", "other base": "was trained on another base than starter", "": "is missing",
 	} {
 		status, text := change("load_lora_adapter", fmt.Sprintf(`{"lora_name":"x","lora_path":%q}`, path))
 		if status != 400 || !strings.Contains(text, want) || strings.Contains(text, "0123456") {
