@@ -13,7 +13,7 @@ import (
 )
 
 // A Loader loads an adapter, by the name that requests will give it and the path that the client sends, as a model that
-// shares another's weights. An error is the request's fault, unless it is batch.ErrNoRoom.
+// shares another's weights, with a Drop. An error is the request's fault, unless it is batch.ErrNoRoom.
 type Loader func(ctx context.Context, name, path string) (Model, error)
 
 // BatchAdapter returns a Generator of an adapter.
@@ -51,7 +51,9 @@ func (s *Server) loadAdapter(w http.ResponseWriter, r *http.Request) {
 		}
 		m, err := s.options.Load(r.Context(), name, path)
 		if err == nil {
-			err = s.Add(m)
+			if err = s.Add(m); err != nil {
+				m.Drop()
+			}
 		}
 		switch {
 		case errors.Is(err, batch.ErrNoRoom):
@@ -74,7 +76,7 @@ func (s *Server) dropAdapter(w http.ResponseWriter, r *http.Request) {
 			e.Param = "lora_name"
 			b.fail(e)
 		case m.Drop == nil:
-			b.fail(refuse("lora_name", "%q is not an adapter that shares another model's weights, and stays", name))
+			b.fail(refuse("lora_name", "%q was not loaded by a request, and stays", name))
 		}
 		if b.err != nil {
 			return ""

@@ -68,10 +68,10 @@ func TestAdapters_ComeAndGo(t *testing.T) {
 func TestAdapters_AreRefusedByName(t *testing.T) {
 	f := serving(t, Options{Keys: []string{"k"}})
 	var fails error
-	loads := 0
+	loads, drops := 0, 0
 	load := func(context.Context, string, string) (Model, error) {
 		loads++
-		return Model{}, fails
+		return Model{Drop: func() { drops++ }}, fails
 	}
 	for _, c := range []struct {
 		path, body string
@@ -85,6 +85,7 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 		{"load", `{"lora_name":7,"lora_path":"x"}`, nil, 400, "lora_name: must be a text"},
 		{"load", `{"lora_name":"a"}`, nil, 400, "lora_path: it is missing"},
 		{"load", `{"lora_name":"starter","lora_path":"x"}`, nil, 400, `there is a model \"starter\" already`},
+		{"load", `{"lora_name":"a","lora_path":"x"}`, nil, 400, "a model needs a name"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, errors.New("no such file"), 400, "lora_path: no such file"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrNoRoom), 503, "--adapter-ranks"},
 		{"unload", `{"lora_name":"a"}`, nil, 404, `\"a\" does not exist`},
@@ -105,7 +106,7 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 			t.Errorf("%s %.60s: %d %s, want %d %s", c.path, c.body, status, text, c.status, c.has)
 		}
 	}
-	if n := len(f.all()); n != 1 || loads != 2 {
-		t.Errorf("%d models, %d loads", n, loads)
+	if n := len(f.all()); n != 1 || loads != 3 || drops != 1 {
+		t.Errorf("%d models, %d loads, %d drops", n, loads, drops)
 	}
 }

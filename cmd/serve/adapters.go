@@ -86,6 +86,7 @@ func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err 
 	s.model, s.batch, l.shared = engine.Model, b, s
 	for _, g := range guests {
 		m, err := s.attach(g)
+		m.Drop = nil // what the operator gave stays
 		if err == nil {
 			err = l.server.Add(m)
 		}
@@ -116,6 +117,7 @@ func (s *shared) attach(g guest) (m serve.Model, err error) {
 	if err != nil {
 		return m, err
 	}
+	c.Name = g.Name // in errors that a client gets; the base's is a path of this machine
 	codec, err := infer.CodecOf(c, s.template)
 	if err != nil {
 		return m, err

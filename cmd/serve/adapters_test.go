@@ -60,8 +60,8 @@ func saveAdapter(t *testing.T, dir string, seed uint64, spec lora.Spec, record s
 	}
 }
 
-// adapterDirs makes a directory with adapters: one, two, in/three, whose weights are a link to blobs/three, and one of
-// another base; with links to what is elsewhere, and a named pipe.
+// adapterDirs makes a directory with adapters: one, two, in/three, whose weights are a link to blobs/three, words
+// with a bad tokenizer, and one of another base; with links to what is elsewhere, and a named pipe.
 func adapterDirs(t *testing.T) (dir, elsewhere string) {
 	t.Helper()
 	dir, elsewhere = t.TempDir(), filepath.Join(t.TempDir(), "elsewhere")
@@ -77,6 +77,7 @@ func adapterDirs(t *testing.T) (dir, elsewhere string) {
 	}
 	all := lora.Spec{Rank: 2, Alpha: 8, Targets: lora.Targets{AllLinear: true}}
 	saveAdapter(t, elsewhere, 5, all, "")
+	saveAdapter(t, filepath.Join(dir, "words"), 7, all, "")
 	saveAdapter(t, filepath.Join(dir, "other base"), 6, all, `{"base_model":"x","base_digest":"0123456789abcdef"}`)
 	if err := os.Mkdir(filepath.Join(dir, "half"), 0o777); err != nil {
 		t.Fatal(err)
@@ -86,6 +87,9 @@ func adapterDirs(t *testing.T) (dir, elsewhere string) {
 		t.Fatal(err)
 	}
 	if err := os.Rename(filepath.Join(dir, "in/three", weights), filepath.Join(dir, "blobs/three")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "words/tokenizer.json"), []byte("{}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o666); err != nil {
@@ -142,7 +146,8 @@ func TestServe_Adapters(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		elsewhere: "no such directory in --adapter-dir", "link": "no such directory", "../elsewhere": "no such directory",
-		"pipe": "no such directory", "pipe/x": "no such directory", "half": "adapter_model.safetensors", "other base": "was trained on another base than starter", "": "is missing",
+		"half": "adapter_model.safetensors", "pipe": "no such directory", "pipe/x": "no such directory",
+		"words": "the tokenizer of x: ", "other base": "was trained on another base than starter", "": "is missing",
 	} {
 		status, text := change("load_lora_adapter", fmt.Sprintf(`{"lora_name":"x","lora_path":%q}`, path))
 		if status != 400 || !strings.Contains(text, want) || strings.Contains(text, "0123456") {
@@ -186,17 +191,21 @@ func TestServe_Adapters(t *testing.T) {
 	if alone["one"] == alone["two"] || alone["one"] == alone["starter"] || alone["two"] == alone["three"] {
 		t.Errorf("different models answer alike: %v", alone)
 	}
-	if status, text := change("unload_lora_adapter", `{"lora_name":"one"}`); status != 200 {
+	if status, text := change("unload_lora_adapter", `{"lora_name":"one"}`); status != 400 ||
+		!strings.Contains(text, "and stays") {
 		t.Error(status, text)
 	}
-	if status, text := post(t, http.DefaultClient, url, `{"model":"one",`+ask[1:]); status != 404 {
+	if status, text := change("unload_lora_adapter", `{"lora_name":"two"}`); status != 200 {
 		t.Error(status, text)
 	}
-	if status, text := change("load_lora_adapter", `{"lora_name":"again","lora_path":"one"}`); status != 200 {
+	if status, text := post(t, http.DefaultClient, url, `{"model":"two",`+ask[1:]); status != 404 {
 		t.Error(status, text)
 	}
-	if again := answer("again"); again != alone["one"] {
-		t.Errorf("loaded again: %s, before %s", again, alone["one"])
+	if status, text := change("load_lora_adapter", `{"lora_name":"again","lora_path":"two"}`); status != 200 {
+		t.Error(status, text)
+	}
+	if again := answer("again"); again != alone["two"] {
+		t.Errorf("loaded again: %s, before %s", again, alone["two"])
 	}
 	if code := end(); code != cli.Done {
 		t.Errorf("exit code %d: %s", code, out)
