@@ -47,7 +47,12 @@ func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err 
 		}
 		l.opened = append(l.opened, s.dir.Close)
 	}
-	if s.base, err = models.Open(ctx, l.hub, ref.path); err != nil {
+	s.base, err = models.Open(ctx, l.hub, ref.path)
+	if errors.Is(err, hf.ErrAdapter) {
+		return nil, cli.Usagef("%s %w: name its base as the first model, and this as --adapter NAME=%[1]s", ref.path,
+			hf.ErrAdapter)
+	}
+	if err != nil {
 		return nil, err
 	}
 	l.opened = append(l.opened, s.base.Close)
@@ -63,7 +68,8 @@ func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err 
 			continue
 		}
 		defer a.Close()
-		if err := models.CheckBase(a, s.base); err != nil {
+		note, err := models.CheckBase(a, s.base)
+		if err != nil {
 			return nil, otherBase(g, err)
 		}
 		width, err := infer.AdapterWidth(s.base, infer.Quantizations[l.quantize], a)
@@ -71,6 +77,9 @@ func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err 
 			fmt.Fprintf(l.notes, "%s: with weights of its own: %v\n", g.name, err)
 			alone = append(alone, g)
 			continue
+		}
+		if note != "" {
+			fmt.Fprintf(l.notes, "%s: %s\n", g.name, note)
 		}
 		guests, widths = append(guests, guest{g, a, width}), append(widths, width)
 	}
@@ -161,16 +170,22 @@ func (c *command) loadAdapter(_ context.Context, name, path string) (m serve.Mod
 		return m, err
 	}
 	defer a.Close()
-	if err := models.CheckBase(a, s.base); errors.Is(err, models.ErrOtherBase) {
+	note, err := models.CheckBase(a, s.base)
+	if errors.Is(err, models.ErrOtherBase) {
 		return m, fmt.Errorf("adapter %s %w than %s", name, models.ErrOtherBase, s.name)
-	} else if err != nil {
+	}
+	if err != nil {
 		return m, err
 	}
 	width, err := infer.AdapterWidth(s.base, infer.Quantizations[c.quantize], a)
 	if err != nil {
 		return m, err
 	}
-	return s.attach(guest{modelRef{name: name}, a, width})
+	m, err = s.attach(guest{modelRef{name: name}, a, width})
+	if err == nil && note != "" {
+		fmt.Fprintf(c.notes, "%s: %s\n", name, note)
+	}
+	return m, err
 }
 
 // A rootFS has the regular files of a directory in root, also those elsewhere in root that links lead to.

@@ -119,10 +119,13 @@ func TestServe_RoomForAdapters(t *testing.T) {
 	if _, out, _ := running(t, args...); !strings.Contains(out.String(), "rank 128 of 240\n") {
 		t.Error(out)
 	}
-	code, stderr := invoke(t, append(args, "--adapter-ranks", "144")...)
-	if want := "--adapter-ranks 144: the adapters do not fit there: the next number with room for them is 224"; code !=
-		cli.Usage || !strings.Contains(stderr, want) {
-		t.Errorf("exit code %d: %s", code, stderr)
+	for want, args := range map[string][]string{
+		"the next number with room for them is 224":         append(args, "--adapter-ranks", "144"),
+		"name its base as the first model, and this as --a": {dir, "--adapter-dir", dir},
+	} {
+		if code, stderr := invoke(t, args...); code != cli.Usage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
 	}
 }
 
@@ -159,6 +162,10 @@ func TestServe_Adapters(t *testing.T) {
 		if status != 200 {
 			t.Fatalf("%d %s", status, text)
 		}
+	}
+	note := "two: whether starter is the base of adapter two cannot be checked"
+	if strings.Count(out.String(), note) != 1 {
+		t.Errorf("not once %q: %s", note, out)
 	}
 	if status, text := change("load_lora_adapter", `{"lora_name":"four","lora_path":"one"}`); status != 503 ||
 		!strings.Contains(text, "no room") {

@@ -115,29 +115,32 @@ func OpenBase(ctx context.Context, h *hub.Hub, a *hf.Adapter, base string) (c *h
 	if c, err = Open(ctx, h, base); err != nil {
 		return nil, fmt.Errorf("the base of adapter %s: %w: if it is elsewhere, say where with --base", a.Name, err)
 	}
-	if err := CheckBase(a, c); err != nil {
+	note, err := CheckBase(a, c)
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
+	}
+	if note != "" {
+		c.Notes = append(c.Notes, note)
 	}
 	return c, nil
 }
 
-// CheckBase compares a model with the one that an adapter was trained on: see OpenBase.
-func CheckBase(a *hf.Adapter, c *hf.Checkpoint) error {
+// CheckBase compares a model with the one that an adapter was trained on: see OpenBase. If it cannot, the note says so.
+func CheckBase(a *hf.Adapter, c *hf.Checkpoint) (note string, err error) {
 	trained, err := infer.RecordOf(a)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if trained.Digest == "" {
-		c.Notes = append(c.Notes, fmt.Sprintf("whether %s is the base of adapter %s cannot be checked: no digest is "+
-			"recorded", c.Name, a.Name))
-		return nil
+		return fmt.Sprintf("whether %s is the base of adapter %s cannot be checked: no digest is recorded", c.Name,
+			a.Name), nil
 	}
 	digest, err := c.Digest()
 	if err == nil && digest != trained.Digest {
 		err = fmt.Errorf("adapter %s %w: that was %s with digest %.12s, and %s has digest %.12s: name its own base with "+
 			"--base", a.Name, ErrOtherBase, cmp.Or(trained.Base, "a model"), trained.Digest, c.Name, digest)
 	}
-	return err
+	return "", err
 }
 
 // LeaveOut ends the error of a tuned model whose base is unknown: an adapter needs it, others do not.
