@@ -33,8 +33,8 @@ type Around struct {
 
 // Compile compiles a JSON schema. An error names the keyword that is not supported, and where.
 func Compile(schema []byte, v *Vocabulary, around Around) (*Grammar, error) {
-	v.slow.Lock()
-	defer v.slow.Unlock()
+	v.compiling.Lock()
+	defer v.compiling.Unlock()
 	a, err := compile(schema, v.ascii, around)
 	if err != nil {
 		return nil, err
@@ -61,6 +61,7 @@ type constraint struct {
 	g       *Grammar
 	done    int // of Grammar.first
 	at      config
+	last    []byte // the token after at, which Prepare goes on by
 	ready   bool
 	allowed []uint64 // the tokens that may come, once ready
 	spent   int      // items that masks have gone through beyond cheap
@@ -87,6 +88,7 @@ func (c *constraint) Prepare(ctx context.Context) {
 		c.ready = true
 		return
 	}
+	c.advance()
 	m := meter{ctx: ctx, slow: &g.vocabulary.slow}
 	defer m.end()
 	g.allow(c.allowed, c.at, &m)
@@ -99,6 +101,16 @@ func (c *constraint) Prepare(ctx context.Context) {
 	c.ready = !m.gone
 }
 
+// advance goes on by the last token. g.mu is locked.
+func (c *constraint) advance() {
+	for i, b := range c.last {
+		if !c.g.machine.next(&c.at, b) {
+			panic(fmt.Sprintf("jsonform: a mask allowed token %q, whose byte %d, %q, does not fit the schema", c.last, i, b))
+		}
+	}
+	c.last = nil
+}
+
 func (c *constraint) allow(id int32) { c.allowed[id/64] |= 1 << (id % 64) }
 
 // Mask implements infer.Constraint.
@@ -107,11 +119,10 @@ func (c *constraint) Mask(logits []float32) {
 	apply(logits, c.allowed)
 }
 
-// Accept implements infer.Constraint.
+// Accept implements infer.Constraint. After Mask it waits for nothing: other answers may be preparing, for long.
 func (c *constraint) Accept(id int32) error {
+	c.Prepare(context.Background())
 	g := c.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	c.ready = false
 	if c.spent > maxSpent {
 		return ErrCostly
@@ -127,13 +138,10 @@ func (c *constraint) Accept(id int32) error {
 	if text == nil {
 		return fmt.Errorf("token %d cannot be part of JSON", id)
 	}
-	at := c.at
-	for i, b := range text {
-		if !g.machine.next(&at, b) {
-			return fmt.Errorf("token %q cannot come here: its byte %d, %q, does not fit the schema", text, i, b)
-		}
+	if c.allowed[id/64]>>(id%64)&1 == 0 {
+		return fmt.Errorf("token %q cannot come here: it does not fit the schema", text)
 	}
-	c.at = at
+	c.last = text
 	return nil
 }
 

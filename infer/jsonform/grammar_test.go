@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -311,6 +312,43 @@ func TestMask_OfCostlySchemas(t *testing.T) {
 	}
 	if !slices.Equal(all[0], all[1]) || !slices.Equal(all[0], allowed(g.vocabulary, left)) {
 		t.Error("other tokens with what is known")
+	}
+}
+
+// TestAccept_WaitsForNoOtherMask lets an answer take a token while the mask of another one with the same schema waits
+// for a costly one of another schema. A new schema does not wait either.
+func TestAccept_WaitsForNoOtherMask(t *testing.T) {
+	v := starter(t)
+	g, err := Compile([]byte(`{"properties":{"a":{"pattern":"^(?:[a-z]?){1000}$"}}}`), v, Around{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, other := after(t, g, `{"a": "b`), after(t, g, `{"a": "bc`)
+	ids := allowed(v, c)
+	v.slow.Lock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		other.Prepare(t.Context())
+	}()
+	for g.mu.TryLock() { // until other has begun
+		g.mu.Unlock()
+		runtime.Gosched()
+	}
+	if err := c.Accept(ids[0]); err != nil {
+		t.Error(err)
+	}
+	if _, err := AnyObject(v); err != nil {
+		t.Error(err)
+	}
+	if g.mu.TryLock() {
+		t.Error("the other mask was not held")
+		g.mu.Unlock()
+	}
+	v.slow.Unlock()
+	<-done
+	if err := other.Accept(v.ends[0]); err == nil {
+		t.Error("an end inside a string is accepted")
 	}
 }
 

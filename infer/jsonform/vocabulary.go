@@ -23,8 +23,9 @@ type Vocabulary struct {
 	depth     int // bytes of the longest token
 	// ascii means that not every byte is a token. Tokens that are not whole characters are then not used, and other
 	// characters than ASCII are not needed for anything.
-	ascii bool
-	slow  sync.Mutex // see meter
+	ascii     bool
+	slow      sync.Mutex // see meter
+	compiling sync.Mutex // held by Compile, which takes memory
 }
 
 // A trieNode is a prefix of tokens.
