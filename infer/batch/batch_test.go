@@ -311,7 +311,7 @@ func (slow) Prepare(ctx context.Context) { <-ctx.Done() }
 // TestBatch_SlowConstraintsDelayNobody lets an answer come to its end while the constraint of another one prepares, and
 // then the other one leave.
 func TestBatch_SlowConstraintsDelayNobody(t *testing.T) {
-	b := New(&memory{t: t, rows: 64, pieces: 2, tokens: make([]int32, 64*model.PoolBlock)}, codec, vocab, Options{})
+	b := New(&memory{t: t, rows: 64, pieces: 1, tokens: make([]int32, 64*model.PoolBlock)}, codec, vocab, Options{})
 	var all []*Answer
 	for _, c := range []infer.Constraint{slow{}, nil, slow{}} {
 		a, err := b.Start(Request{Prompt: []int32{5}, Options: infer.Options{MaxTokens: 5, IgnoreEnd: true, Constraint: c}})
@@ -393,7 +393,7 @@ func TestBatch_KeysTakeTurns(t *testing.T) {
 	var order []int
 	for q.n > 0 {
 		s := q.next()
-		q.pop()
+		q.pop(s)
 		order = append(order, s.request.MaxTokens)
 		if len(order) == 2 {
 			s.admitted = true // makes room, and comes back before all others

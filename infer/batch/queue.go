@@ -28,27 +28,44 @@ func (q *queue) push(s *sequence) {
 	q.of[key] = append(q.of[key], s)
 }
 
-// next returns the request whose turn it is, or nil.
+// all are the requests, those in front whose turn comes first.
+func (q *queue) all(yield func(s *sequence) bool) {
+	for _, s := range q.back {
+		if !yield(s) {
+			return
+		}
+	}
+	for _, key := range q.keys {
+		for _, s := range q.of[key] {
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// next returns the request whose turn it is, or nil. Those that prepare miss their turn.
 func (q *queue) next() *sequence {
-	switch {
-	case len(q.back) > 0:
-		return q.back[0]
-	case len(q.keys) > 0:
-		return q.of[q.keys[0]][0]
+	for s := range q.all {
+		if !s.preparing {
+			return s
+		}
 	}
 	return nil
 }
 
-// pop removes the request that next returned, and gives the turn to the next key.
-func (q *queue) pop() {
+// pop removes a request that next returned, and gives the turn to the next key.
+func (q *queue) pop(s *sequence) {
 	q.n--
-	if len(q.back) > 0 {
-		q.back = q.back[1:]
+	if i := slices.Index(q.back, s); i >= 0 {
+		q.back = slices.Delete(q.back, i, i+1)
 		return
 	}
-	key := q.keys[0]
-	q.keys = q.keys[1:]
-	if q.of[key] = q.of[key][1:]; len(q.of[key]) > 0 {
+	key := s.request.Key
+	i := slices.Index(q.keys, key)
+	q.keys = slices.Delete(q.keys, i, i+1)
+	i = slices.Index(q.of[key], s)
+	if q.of[key] = slices.Delete(q.of[key], i, i+1); len(q.of[key]) > 0 {
 		q.keys = append(q.keys, key)
 		return
 	}
@@ -57,12 +74,12 @@ func (q *queue) pop() {
 
 // contains reports whether a request that waits is as f says.
 func (q *queue) contains(f func(s *sequence) bool) bool {
-	for _, waiting := range q.of {
-		if slices.ContainsFunc(waiting, f) {
+	for s := range q.all {
+		if f(s) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(q.back, f)
+	return false
 }
 
 // removeOver removes the requests that have ended.
@@ -82,9 +99,8 @@ func (q *queue) removeOver() {
 
 // clear ends all requests.
 func (q *queue) clear(end func(s *sequence)) {
-	for q.n > 0 {
-		s := q.next()
-		q.pop()
+	for s := range q.all {
 		end(s)
 	}
+	*q = queue{}
 }

@@ -42,9 +42,10 @@ func (b *Batch) run() {
 			b.work.Wait()
 			continue
 		}
+		before := b.stats.Preempted
 		pieces := b.plan()
 		if len(pieces) == 0 {
-			if slices.ContainsFunc(b.running, func(s *sequence) bool { return s.preparing }) {
+			if b.stats.Preempted == before { // all prepare
 				b.work.Wait()
 			}
 			continue // or all have made room: the first of them is admitted again
@@ -59,7 +60,7 @@ func (b *Batch) run() {
 }
 
 // prepare lets the constraint of an answer, if it has one, prepare its next mask beside the steps. Until it has, plan
-// leaves the answer out, so that no other waits for it.
+// leaves the answer out, and does not admit it, so that no other waits for it.
 func (b *Batch) prepare(s *sequence) {
 	if s.request.Constraint == nil {
 		return
@@ -186,7 +187,7 @@ func (b *Batch) admit() *sequence {
 		return nil
 	}
 	s.computed = len(s.blocks) * model.PoolBlock
-	b.waiting.pop()
+	b.waiting.pop(s)
 	b.running = append(b.running, s)
 	if !s.admitted {
 		s.admitted = true
