@@ -27,10 +27,14 @@ type Adapter struct {
 // Attach adds an adapter between two steps. Its codec is that of its answers, and its digest tells it from others: it
 // is part of what makes keys and values known. place chooses columns beside those that are taken, or reports false, and
 // set stores the factors there. If no columns are free the error is ErrNoRoom, also as long as only answers of dropped
-// adapters have them. After an error of set, the adapters are those that there were.
+// adapters have them; after Close it is ErrClosed. After an error of set, the adapters are those that there were.
 func (b *Batch) Attach(codec infer.Codec, digest string, place func(taken []model.Columns) (model.Columns, bool),
 	set func(at model.Columns) error) (*Adapter, error) {
 	b.mu.Lock()
+	if b.stopped {
+		b.mu.Unlock()
+		return nil, ErrClosed
+	}
 	b.adapters = slices.DeleteFunc(b.adapters, func(a *Adapter) bool { return !a.held && !b.uses(a) })
 	var taken []model.Columns
 	for _, a := range b.adapters {
@@ -44,20 +48,29 @@ func (b *Batch) Attach(codec infer.Codec, digest string, place func(taken []mode
 	a := &Adapter{b: b, codec: codec, digest: digest, columns: at, held: true}
 	b.adapters = append(b.adapters, a)
 	b.mu.Unlock()
-	if err := b.exclusively(func() error { return set(at) }); err != nil {
+	err := b.exclusively("storing the adapter", func() error {
+		b.mu.Lock()
+		stopped := b.stopped // while this waited for a step: the memory may be gone
+		b.mu.Unlock()
+		if stopped {
+			return ErrClosed
+		}
+		return set(at)
+	})
+	if err != nil {
 		a.Drop()
 		return nil, err
 	}
 	return a, nil
 }
 
-// exclusively calls f between two steps. A panic is an error.
-func (b *Batch) exclusively(f func() error) (err error) {
+// exclusively calls f between two steps. A panic is an error that says what failed.
+func (b *Batch) exclusively(what string, f func() error) (err error) {
 	b.o.Device.Lock()
 	defer b.o.Device.Unlock()
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("a step of the model failed: %v", r)
+			err = fmt.Errorf("%s failed: %v", what, r)
 		}
 	}()
 	return f()

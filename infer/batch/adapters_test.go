@@ -95,11 +95,12 @@ func TestAdapters_RefusedOnesChangeNothing(t *testing.T) {
 	b := New(m, codec, vocab, Options{})
 	defer b.Close()
 	broken := errors.New("broken")
-	for _, fail := range []func(model.Columns) error{
-		func(model.Columns) error { return broken }, func(model.Columns) error { panic(broken) },
+	for want, fail := range map[string]func(model.Columns) error{
+		"broken":                             func(model.Columns) error { return broken },
+		"storing the adapter failed: broken": func(model.Columns) error { panic(broken) },
 	} {
-		if _, err := b.Attach(codec, "x", room, fail); err == nil {
-			t.Error("no error")
+		if _, err := b.Attach(codec, "x", room, fail); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	for i, want := range []error{nil, nil, ErrNoRoom} {
@@ -107,4 +108,58 @@ func TestAdapters_RefusedOnesChangeNothing(t *testing.T) {
 			t.Errorf("adapter %d: %v", i, err)
 		}
 	}
+}
+
+// counted is a device that tells who asks for it.
+type counted struct {
+	sync.Mutex
+	asked chan struct{}
+}
+
+func (c *counted) Lock() {
+	c.asked <- struct{}{}
+	c.Mutex.Lock()
+}
+
+// TestAdapters_NoneIsStoredAfterClose closes a Batch while one adapter is being stored, and another one waits for that.
+func TestAdapters_NoneIsStoredAfterClose(t *testing.T) {
+	m := &memory{t: t, rows: 32, pieces: 8, tokens: make([]int32, 8*model.PoolBlock)}
+	device := &counted{asked: make(chan struct{}, 3)}
+	b := New(m, codec, vocab, Options{Device: device})
+	storing, waits, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
+		b.Attach(codec, "first", room, func(model.Columns) error {
+			close(storing)
+			for range cap(device.asked) { // of both adapters, and of Close
+				select {
+				case <-device.asked:
+				case <-closed:
+					t.Error("Close has not waited")
+				}
+			}
+			return nil
+		})
+	})
+	<-storing
+	never := func(model.Columns) error {
+		t.Error("stored after Close")
+		return nil
+	}
+	group.Go(func() {
+		_, err := b.Attach(codec, "second", func(taken []model.Columns) (model.Columns, bool) {
+			close(waits)
+			return room(taken)
+		}, never)
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("the one that waited: %v", err)
+		}
+	})
+	<-waits
+	b.Close()
+	close(closed)
+	if _, err := b.Attach(codec, "third", room, never); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	group.Wait()
 }

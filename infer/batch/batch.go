@@ -159,13 +159,15 @@ func (b *Batch) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends all answers with ErrClosed, and returns when the Batch no longer uses the stepper.
+// Close ends all answers with ErrClosed, and returns when the Batch no longer uses the stepper, nor stores an adapter.
 func (b *Batch) Close() {
 	b.mu.Lock()
 	b.closed, b.stopped = true, true
 	b.work.Signal()
 	b.mu.Unlock()
 	<-b.done
+	b.o.Device.Lock() // what an adapter is being stored in must not be freed meanwhile
+	defer b.o.Device.Unlock()
 }
 
 // A Request is what an answer is generated from.

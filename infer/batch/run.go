@@ -232,7 +232,7 @@ func (b *Batch) step(pieces []piece) (next []model.Next, err error) {
 	for i, p := range pieces {
 		all[i] = p.Piece
 	}
-	err = b.exclusively(func() (err error) {
+	err = b.exclusively("a step of the model", func() (err error) {
 		next, err = b.stepper.Step(all)
 		return err
 	})
