@@ -13,7 +13,8 @@ import (
 )
 
 // A Loader loads an adapter, by the name that requests will give it and the path that the client sends, as a model that
-// shares another's weights, with a Drop. An error is the request's fault, unless it is batch.ErrNoRoom.
+// shares another's weights, with a Drop. An error is the request's fault, unless it is batch.ErrNoRoom or
+// batch.ErrClosed.
 type Loader func(ctx context.Context, name, path string) (Model, error)
 
 // BatchAdapter returns a Generator of an adapter.
@@ -59,6 +60,8 @@ func (s *Server) loadAdapter(w http.ResponseWriter, r *http.Request) {
 		case errors.Is(err, batch.ErrNoRoom):
 			b.fail(unavailable("no_room", "There is no room for the adapter beside the others: drop one, and wait until its "+
 				"answers end; or start the server with more --adapter-ranks."))
+		case errors.Is(err, batch.ErrClosed):
+			b.fail(draining)
 		case err != nil:
 			b.fail(refuse("lora_path", "%v", err))
 		}

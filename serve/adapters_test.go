@@ -16,12 +16,12 @@ import (
 func TestAdapters_ComeAndGo(t *testing.T) {
 	f := serving(t, Options{})
 	dropped := 0
-	other := &fake{codec: f.codec, hold: make(chan struct{})}
+	other := &fake{codec: starter(t), hold: make(chan struct{})}
 	f.options.Load = func(_ context.Context, name, path string) (Model, error) {
 		if path != "radio/7" {
 			return Model{}, fmt.Errorf("no %s", path)
 		}
-		return Model{Name: name, Codec: f.codec, Context: 256, Parent: "starter", Generator: other,
+		return Model{Name: name, Codec: other.codec, Context: 256, Parent: "starter", Generator: other,
 			Drop: func() { dropped++ }}, nil
 	}
 	const load, drop = `{"lora_name":"radio","lora_path":"radio/7"}`, `{"lora_name":"radio"}`
@@ -33,6 +33,14 @@ func TestAdapters_ComeAndGo(t *testing.T) {
 		status, text := f.post(t, "/v1/load_lora_adapter", load)
 		if status != 200 || text != "Success: LoRA adapter 'radio' added successfully." {
 			t.Fatalf("%d %s", status, text)
+		}
+		all := f.all()
+		base, err := all[0].forms.vocabulary()
+		if v, e := all[1].forms.vocabulary(); err != nil || e != nil || v != base {
+			t.Errorf("an adapter with the base's tokens has a vocabulary of its own: %v, %v", err, e)
+		}
+		if base.IsOf(other.codec.Tokenizer, []int32{0}) {
+			t.Error("a vocabulary is also that of other ends")
 		}
 		r, err := http.Get(f.url + "/v1/models/radio")
 		if err != nil || r.StatusCode != 200 {
@@ -88,6 +96,7 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 		{"load", `{"lora_name":"a","lora_path":"x"}`, nil, 400, "a model needs a name"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, errors.New("no such file"), 400, "lora_path: no such file"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrNoRoom), 503, "--adapter-ranks"},
+		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrClosed), 503, "about to end"},
 		{"unload", `{"lora_name":"a"}`, nil, 404, `\"a\" does not exist`},
 		{"unload", `{"lora_name":"starter"}`, nil, 400, "and stays"},
 		{"unload", `{}`, nil, 400, "lora_name: it must be a name"},
@@ -106,7 +115,7 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 			t.Errorf("%s %.60s: %d %s, want %d %s", c.path, c.body, status, text, c.status, c.has)
 		}
 	}
-	if n := len(f.all()); n != 1 || loads != 3 || drops != 1 {
+	if n := len(f.all()); n != 1 || loads != 4 || drops != 1 {
 		t.Errorf("%d models, %d loads, %d drops", n, loads, drops)
 	}
 }

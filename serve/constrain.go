@@ -132,10 +132,16 @@ type known struct {
 // maxGrammars is how many grammars a model keeps. Each may take 10 MB, and makes the first answers after it slower.
 const maxGrammars = 16
 
-func newForms(m *Model) *forms {
+// newForms returns the forms of a model. base is the model whose weights it shares, or nil.
+func newForms(m, base *Model) *forms {
 	return &forms{
 		calls: sync.OnceValues(func() (toolcalls.Form, error) { return toolcalls.FormOf(m.Codec.Template) }),
 		vocabulary: sync.OnceValues(func() (*jsonform.Vocabulary, error) {
+			if base != nil {
+				if v, err := base.forms.vocabulary(); err == nil && v.IsOf(m.Codec.Tokenizer, m.Codec.Ends) {
+					return v, nil
+				}
+			}
 			return jsonform.NewVocabulary(m.Codec.Tokenizer, m.Codec.Ends)
 		}),
 		known: map[[sha256.Size]byte]*list.Element{}, order: list.New(),

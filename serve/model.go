@@ -71,7 +71,13 @@ func (s *Server) Add(m Model) error {
 		return fmt.Errorf("two models have the name %q: give one of them another", m.Name)
 	}
 	m.created, m.metrics = time.Now(), newMetrics()
-	m.forms = newForms(&m)
+	var base *Model
+	for _, other := range s.models {
+		if other.Name == m.Parent {
+			base = other
+		}
+	}
+	m.forms = newForms(&m, base)
 	s.models = append(slices.Clip(s.models), &m)
 	return nil
 }

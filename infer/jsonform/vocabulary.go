@@ -113,6 +113,20 @@ func NewVocabulary(t *tokenizer.Tokenizer, ends []int32) (*Vocabulary, error) {
 	return v, nil
 }
 
+// IsOf reports whether NewVocabulary would make the same vocabulary of a tokenizer and its ends.
+func (v *Vocabulary) IsOf(t *tokenizer.Tokenizer, ends []int32) bool {
+	if !slices.Equal(ends, v.ends) || t.MaxID() != v.tokenizer.MaxID() {
+		return false
+	}
+	for id := range t.MaxID() + 1 {
+		if t.Token(id) != v.tokenizer.Token(id) || t.IsSpecial(id) != v.tokenizer.IsSpecial(id) ||
+			!bytes.Equal(t.Bytes(id), v.tokenizer.Bytes(id)) {
+			return false
+		}
+	}
+	return true
+}
+
 // Around returns what is around documents that come between two texts. Where one of these has a special token, which
 // no text becomes, the answer begins with that token, or ends without it.
 func (v *Vocabulary) Around(before, after string) (a Around) {
