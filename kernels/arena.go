@@ -204,15 +204,16 @@ func (d *Device) Context() int {
 // matrix products, the driver's context and the code of kernels, including cuBLASLt's. If several processes share a
 // run, NCCL's code and buffers come on top. It is 0 on the CPU.
 func (d *Device) Overhead(processes int) int {
+	const room = productRoom + 4*maxArrived
 	switch {
 	case d.gpu == nil:
 		return 0
 	case d.name == "emulated":
-		return productRoom
+		return room
 	case processes > 1:
-		return productRoom + driverContext + driverCode + ncclOverhead
+		return room + driverContext + driverCode + ncclOverhead
 	}
-	return productRoom + driverContext + driverCode
+	return room + driverContext + driverCode
 }
 
 // ncclOverhead is roughly what NCCL takes: on two H200, NCCL 2.28 took 0.35 GiB with 2 thread blocks, 0.63 with 16,

@@ -36,8 +36,8 @@ func (w Draw) Append(to []int32) []int32 {
 // An id is the one that any computation finds that obeys the formula, whatever the order of its sums, as long as its
 // weights exp(score - highest score) are those of package infer up to 2⁻⁴⁰ of each. Where a sum is so close to a border
 // between two tokens that the order could matter, the id is -1. It is also -1 if a logit is NaN or +Inf or all are
-// -Inf, if more than 1024 equals are at the border of TopP or TopP is below 2⁻⁴⁴, in rows of more than 2¹⁹, and on a CPU,
-// where the logits are at hand: these two with any Temperature but 0.
+// -Inf, if more than 1024 equals are at the border of TopP or TopP is below 2⁻⁴⁴, in rows of more than 2¹⁹, and on a
+// CPU, where the logits are at hand: these two with any Temperature but 0.
 //
 // On a GPU weights are rounded down to multiples of 2⁻⁴⁴. Sums of these are exact in any order, and off by no more than
 // 2⁻⁴⁴ a candidate; sums of n float64 are off by n·2⁻⁵³ of the whole.

@@ -96,7 +96,8 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		"serve": {newServeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"prompt": {}, "answer": {}, "times": {}, "rows": {}, "arrivals": runs(serve + "--arrivals 0"),
 			"threads":  runs(serve + "--threads 0"),
-			"adapters": runs(serve + "--adapters 0"),
+			"adapters": runs(serve + "--adapters 0"), "temperature": runs(serve + "--temperature 0"),
+			"top-k": runs(serve + "--temperature 1 --top-k 0"), "top-p": runs(serve + "--temperature 1 --top-p 0"),
 		}},
 		"decode": {newDecodeOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"prompt": {}, "answer": {}, "times": {}, "threads": runs(decode + "--threads 0"),

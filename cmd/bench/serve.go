@@ -106,8 +106,15 @@ func (o *serveOptions) check() error {
 		return errors.New("--adapters with --beside: llama.cpp is asked without adapters")
 	}
 	return cmp.Or(checkNumbers([]number{{"--prompt", o.prompt, 1}, {"--answer", o.answer, 2}, {"--times", o.times, 1},
-		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}, {"--adapters", o.adapters, 0}}), o.sampling.Check(),
+		{"--rows", o.rows, 1}, {"--arrivals", o.arrivals, 0}, {"--adapters", o.adapters, 0}}), o.checkSampling(),
 		cli.CheckThreads(o.threads), cli.CheckDevice(o.device))
+}
+
+func (o *serveOptions) checkSampling() error {
+	if err := o.sampling.Check(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	return nil
 }
 
 func runServe(ctx context.Context, args []string, stdout, stderr io.Writer) int {

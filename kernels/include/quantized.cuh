@@ -117,8 +117,8 @@ inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
 }
 
 // fineValue returns the value of one of four codes that are bytes, with the scale and the offset of its group. The bits
-// of 2^23 with a byte in the lowest ones are those of 2^23 + the byte. It rounds once, in every kernel: a compiler could
-// join another product with the sum.
+// of 2^23 with a byte in the lowest ones are those of 2^23 + the byte. It rounds once, in every kernel: a compiler
+// could join another product with the sum.
 inline float fineValue(unsigned four, int byte, float scale, float offset) {
 	constexpr int BYTE_ZERO = BITS == 8 ? 128 : ZERO;
 	const float code = __uint_as_float(permute(four, 0x4B000000, 0x7650 | byte)) - (0x1p23f + BYTE_ZERO);
