@@ -28,7 +28,6 @@ type shared struct {
 	base  *hf.Checkpoint // stays open: adapters have its tokenizer, unless they have their own
 	model *model.Model
 	batch *batch.Batch
-	dir   *os.Root // that adapters may come from while the server runs; nil if none may
 }
 
 // A guest is an adapter that is to share a model's weights, and how many columns it takes.
@@ -41,12 +40,6 @@ type guest struct {
 // host loads the first model, and the adapters that share its weights. It returns those that cannot.
 func (l *loader) host(ctx context.Context, ref modelRef) (alone []modelRef, err error) {
 	s := &shared{command: l.command, name: ref.name}
-	if l.adapterDir != "" {
-		if s.dir, err = disk.OpenRoot(l.adapterDir); err != nil {
-			return nil, cli.Usagef("--adapter-dir %s: %w", l.adapterDir, err)
-		}
-		l.opened = append(l.opened, s.dir.Close)
-	}
 	s.base, err = models.Open(ctx, l.hub, ref.path)
 	if errors.Is(err, hf.ErrAdapter) {
 		return nil, cli.Usagef("%s %w: name its base as the first model, and this as --adapter NAME=%[1]s", ref.path,

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -135,18 +134,7 @@ func TestServe_Adapters(t *testing.T) {
 	dir, elsewhere := adapterDirs(t)
 	url, out, end := running(t, "starter", "--adapter", "one="+filepath.Join(dir, "one"), "--adapter-dir", dir,
 		"--listen", "127.0.0.1:0")
-	change := func(path, body string) (int, string) {
-		r, err := http.Post(url+"/v1/"+path, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.StatusCode, string(text)
-	}
+	change := func(path, body string) (int, string) { return post(t, http.DefaultClient, url+"/v1/"+path, body) }
 	for path, want := range map[string]string{
 		elsewhere: "no such directory in --adapter-dir", "link": "no such directory", "../elsewhere": "no such directory",
 		"half": "adapter_model.safetensors", "pipe": "no such directory", "pipe/x": "no such directory",
@@ -175,7 +163,7 @@ func TestServe_Adapters(t *testing.T) {
 	answer := func(name string) string {
 		body := `{"model":"` + name + `","max_tokens":24,"logprobs":true,"seed":4,` +
 			strings.Replace(ask[1:], `,"stream":true`, "", 1)
-		_, text := post(t, http.DefaultClient, url, body)
+		_, text := post(t, http.DefaultClient, url+chat, body)
 		_, text, _ = strings.Cut(text, `"choices"`)
 		text, _, _ = strings.Cut(text, `"created"`)
 		return text
@@ -205,7 +193,7 @@ func TestServe_Adapters(t *testing.T) {
 	if status, text := change("unload_lora_adapter", `{"lora_name":"two"}`); status != 200 {
 		t.Error(status, text)
 	}
-	if status, text := post(t, http.DefaultClient, url, `{"model":"two",`+ask[1:]); status != 404 {
+	if status, text := post(t, http.DefaultClient, url+chat, `{"model":"two",`+ask[1:]); status != 404 {
 		t.Error(status, text)
 	}
 	if status, text := change("load_lora_adapter", `{"lora_name":"again","lora_path":"two"}`); status != 200 {

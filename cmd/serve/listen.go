@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/serve"
 	"restyle/serve/web"
 )
@@ -26,8 +27,9 @@ type command struct {
 	*options
 	notes   io.Writer
 	status  *cli.StatusLine
-	engines int     // models with weights of their own
-	shared  *shared // the model that adapters share; nil if none can
+	engines int      // models with weights of their own
+	shared  *shared  // the model that adapters share; nil if none can
+	dir     *os.Root // that adapters may come from while the server runs; nil if none may
 }
 
 // maxHeader is the maximum size of a request's header in bytes.
@@ -36,13 +38,20 @@ const maxHeader = 16 << 10
 // serve listens, loads the models, and answers until ctx is done and the answers in progress are finished. It listens
 // first, so that an address in use is an error before models are loaded, and /ready tells when they are.
 func (c *command) serve(ctx context.Context) (err error) {
+	if c.adapterDir != "" {
+		if c.dir, err = disk.OpenRoot(c.adapterDir); err != nil {
+			return cli.Usagef("--adapter-dir %s: %w", c.adapterDir, err)
+		}
+		defer func() { err = errors.Join(err, c.dir.Close()) }()
+	}
 	listener, url, err := c.listener()
 	if err != nil {
 		return err
 	}
+	defer listener.Close() // the server does not if it is closed before it begins
 	o := serve.Options{Keys: c.keys, Origins: c.origins, Body: int64(c.body), MaxTokens: c.maxTokens, Queue: c.queue,
 		Timeout: c.timeout, Slow: c.slow, Page: web.Files, Log: slog.New(slog.NewTextHandler(c.notes, nil))}
-	if c.adapterDir != "" {
+	if c.dir != nil {
 		o.Load = c.loadAdapter
 	}
 	if loopback(listener.Addr()) {

@@ -57,7 +57,7 @@ func (c *command) load(ctx context.Context, s *serve.Server) (closeAll func() er
 	}
 	list := c.models
 	c.engines = len(list)
-	if len(c.guests) > 0 || c.adapterDir != "" {
+	if len(c.guests) > 0 || c.dir != nil {
 		alone, err := l.host(ctx, list[0])
 		if err != nil {
 			return closeAll, usage(err)

@@ -81,11 +81,13 @@ func running(t *testing.T, args ...string) (url string, out *said, end func() in
 	return url, out, end
 }
 
+const chat = "/v1/chat/completions"
+
 const ask = `{"temperature":0,"messages":[{"role":"user","content":"How do I reverse a list?"}],"stream":true}`
 
 func post(t *testing.T, client *http.Client, url, body string) (int, string) {
 	t.Helper()
-	r, err := client.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	r, err := client.Post(url, "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,7 @@ func TestServe_AnswersAndEnds(t *testing.T) {
 	for i := range answers {
 		group.Go(func() {
 			model := fmt.Sprintf(`{"model":%q,`, []string{"starter", "again"}[i%2])
-			_, answers[i] = post(t, http.DefaultClient, url, model+strings.Replace(ask[1:], "true", "false", 1))
+			_, answers[i] = post(t, http.DefaultClient, url+chat, model+strings.Replace(ask[1:], "true", "false", 1))
 		})
 	}
 	group.Wait()
@@ -184,7 +186,7 @@ func TestServe_UnixSocket(t *testing.T) {
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	defer client.CloseIdleConnections()
-	if status, text := post(t, client, "http://serve", ask); status != 200 || !strings.Contains(text, "[DONE]") {
+	if status, text := post(t, client, "http://serve"+chat, ask); status != 200 || !strings.Contains(text, "[DONE]") {
 		t.Error(status, text)
 	}
 	r, err := client.Get("http://serve/v1/models")
@@ -213,7 +215,8 @@ func TestServe_TLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Body.Close()
-	if status, text := post(t, client, url, ask); status != 200 || r.ProtoMajor != 2 || !strings.Contains(text, "[DONE]") {
+	status, text := post(t, client, url+chat, ask)
+	if status != 200 || r.ProtoMajor != 2 || !strings.Contains(text, "[DONE]") {
 		t.Error(r.Proto, status, text)
 	}
 }
@@ -252,26 +255,27 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return cert, key, pool
 }
 
-// TestFlags_AreChecked checks what is refused before anything is loaded.
+// TestFlags_AreChecked checks what is refused before anything is loaded and, but for the template, before serve
+// listens.
 func TestFlags_AreChecked(t *testing.T) {
 	for args, want := range map[string]string{
-		"--listen 0.0.0.0:8080":             "RESTYLE_API_KEYS",
-		"--listen :8080":                    "RESTYLE_API_KEYS",
-		"--listen 8080":                     "--listen",
-		"--unix s --listen 127.0.0.1:1":     "exclude each other",
-		"--tls-cert c":                      "belong together",
-		"--unix s --tls-cert c --tls-key k": "needs no --tls-cert",
-		"--cors *":                          "--cors",
-		"--cors https://a.example/path":     "--cors",
-		"starter starter":                   `two models have the name "starter"`,
-		"starter --adapter x":               "NAME=DIRECTORY",
-		"starter --adapter starter=x":       "two models",
-		"starter --adapter-ranks 16":        "no adapters",
-		"starter --adapter-dir no/such":     "--adapter-dir no/such",
-		"--device tpu":                      "--device",
-		"--dtype int3":                      "--dtype",
-		"--quantize int3":                   "--quantize",
-		"starter --template nothing":        "--template",
+		"--listen 0.0.0.0:8080":                           "RESTYLE_API_KEYS",
+		"--listen :8080":                                  "RESTYLE_API_KEYS",
+		"--listen 8080":                                   "--listen",
+		"--unix s --listen 127.0.0.1:1":                   "exclude each other",
+		"--tls-cert c":                                    "belong together",
+		"--unix s --tls-cert c --tls-key k":               "needs no --tls-cert",
+		"--cors *":                                        "--cors",
+		"--cors https://a.example/path":                   "--cors",
+		"starter starter":                                 `two models have the name "starter"`,
+		"starter --adapter x":                             "NAME=DIRECTORY",
+		"starter --adapter starter=x":                     "two models",
+		"starter --adapter-ranks 16":                      "no adapters",
+		"starter --adapter-dir no/such":                   "--adapter-dir no/such",
+		"--device tpu":                                    "--device",
+		"--dtype int3":                                    "--dtype",
+		"--quantize int3":                                 "--quantize",
+		"--listen 127.0.0.1:0 starter --template nothing": "--template",
 	} {
 		if code, stderr := invoke(t, strings.Fields(args)...); code != cli.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: %d %s", args, code, stderr)
