@@ -15,6 +15,7 @@ import (
 type File struct {
 	*os.File
 	failed error // of the first failed Sync
+	locked bool  // by TryLock
 }
 
 // Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens only

@@ -31,6 +31,9 @@ func (f *File) TryLock(shared bool) error {
 	}
 	for {
 		switch err := flock(int(f.Fd()), how|unix.LOCK_NB); {
+		case err == nil:
+			f.locked = true
+			return nil
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return ErrLocked
 		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOLCK):
@@ -39,6 +42,16 @@ func (f *File) TryLock(shared bool) error {
 			return err
 		}
 	}
+}
+
+// Close closes the file, and releases its lock first: a process that another thread is just starting has the file open
+// as well until it runs its program, and with it the lock.
+func (f *File) Close() error {
+	if f.locked {
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN) // closing releases it all the same, but for that moment
+		f.locked = false
+	}
+	return f.File.Close()
 }
 
 // Lock takes the lock that the file at path represents, in a directory that exists, until the file is closed or the

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"restyle/internal/expect"
 )
 
@@ -112,6 +114,20 @@ func TestLockOfAnotherFile(t *testing.T) {
 	if err := p.Commit(); err != nil || len(folder(t, dir)) != 1 {
 		t.Error(err, folder(t, dir))
 	}
+}
+
+// TestClose_ReleasesTheLock has the file open a second time, as a process that is just being started does.
+func TestClose_ReleasesTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := Lock(path)
+	expect.OK(t, err)
+	other, err := unix.Dup(int(f.Fd()))
+	expect.OK(t, err)
+	defer unix.Close(other)
+	expect.OK(t, f.Close())
+	f, err = Lock(path)
+	expect.OK(t, err)
+	expect.OK(t, f.Close())
 }
 
 // TestFlockFails checks an interrupted system call, and file systems without locks.
