@@ -172,7 +172,7 @@ func TestGPUMemory(t *testing.T) {
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps",
 		"2")
 	o := must(t, cli.Done, args...)
-	if !strings.Contains(o.stdout, "the driver and its code  595.0 MiB") {
+	if !strings.Contains(o.stdout, "the driver and its code  595.2 MiB") {
 		t.Error(o)
 	}
 	if f := summaryOf(t, o); f.PlannedMemory < 595<<20 || f.PeakMemory < 5e9 || f.PeakMemory > 6e9 {
