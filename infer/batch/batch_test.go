@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -307,6 +308,45 @@ func TestBatch_ConstraintsMayEndEarly(t *testing.T) {
 type slow struct{ broken }
 
 func (slow) Prepare(ctx context.Context) { <-ctx.Done() }
+
+// stalling is a constraint that prepares every mask but the first for as long as its answer is wanted.
+type stalling struct {
+	broken
+	masks *atomic.Int64
+}
+
+func (s stalling) Prepare(ctx context.Context) {
+	if s.masks.Add(1) > 1 {
+		<-ctx.Done()
+	}
+}
+
+// TestBatch_SlowConstraintsHoldNoPlace has an answer in all of the room for one, and while its constraint prepares its
+// second mask, another one comes to its end.
+func TestBatch_SlowConstraintsHoldNoPlace(t *testing.T) {
+	b := New(&memory{t: t, rows: 64, pieces: 1, tokens: make([]int32, 64*model.PoolBlock)}, codec, vocab, Options{})
+	defer b.Close()
+	start := func(c infer.Constraint) *Answer {
+		a, err := b.Start(Request{Prompt: []int32{5}, Options: infer.Options{MaxTokens: 5, IgnoreEnd: true, Constraint: c}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	ctx, cancel := contextWith(t)
+	defer cancel()
+	held := start(stalling{masks: new(atomic.Int64)})
+	if !held.Next(ctx) {
+		t.Fatal(held.Err())
+	}
+	other := start(nil)
+	for n := range 6 {
+		if more := other.Next(ctx); more != (n < 5) {
+			t.Errorf("after %d tokens: %v %v", n, more, other.Err())
+		}
+	}
+	held.Close()
+}
 
 // TestBatch_SlowConstraintsDelayNobody lets an answer come to its end while the constraint of another one prepares, and
 // then the other one leave.

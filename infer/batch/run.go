@@ -163,12 +163,23 @@ func (b *Batch) plan() (pieces []piece) {
 	return pieces
 }
 
+// active returns how many of the answers that run need a piece of each step. Those whose constraints prepare do not: if
+// they counted, costly ones could keep all others out.
+func (b *Batch) active() (n int) {
+	for _, s := range b.running {
+		if !s.preparing {
+			n++
+		}
+	}
+	return n
+}
+
 // admit moves the request whose turn it is to those that run, with the blocks of its first tokens that are known. It
 // returns nil if there is none, or no room: a request must find room for all of its tokens and, so that it need not
 // make room again at once, for one more block of every answer.
 func (b *Batch) admit() *sequence {
 	s := b.waiting.next()
-	if s == nil || len(b.running) >= b.stepper.MaxPieces() {
+	if s == nil || b.active() >= b.stepper.MaxPieces() {
 		return nil
 	}
 	s.known = prefixes(s.known, s.prefixKey(), s.tokens)
