@@ -38,7 +38,7 @@ const maxName = 200
 
 // loadAdapter is POST /v1/load_lora_adapter, as vLLM has it.
 func (s *Server) loadAdapter(w http.ResponseWriter, r *http.Request) {
-	s.change(w, r, func(b *body, name string) string {
+	s.change(w, r, func(ctx context.Context, b *body, name string) string {
 		var path string
 		b.read("lora_path", &path)
 		if b.rest(); path == "" {
@@ -50,28 +50,44 @@ func (s *Server) loadAdapter(w http.ResponseWriter, r *http.Request) {
 		if b.err != nil {
 			return ""
 		}
-		m, err := s.options.Load(r.Context(), name, path)
+		m, err := s.options.Load(ctx, name, path)
 		if err == nil {
-			if err = s.Add(m); err != nil {
+			if err = context.Cause(ctx); err == nil {
+				err = s.Add(m)
+			}
+			if err != nil {
 				m.Drop()
 			}
 		}
-		switch {
-		case errors.Is(err, batch.ErrNoRoom):
-			b.fail(unavailable("no_room", "There is no room for the adapter beside the others: drop one, and wait until its "+
-				"answers end; or start the server with more --adapter-ranks."))
-		case errors.Is(err, batch.ErrClosed):
-			b.fail(draining)
-		case err != nil:
-			b.fail(refuse("lora_path", "%v", err))
+		if e := s.notLoaded(err); e != nil {
+			b.fail(e)
 		}
 		return fmt.Sprintf("Success: LoRA adapter '%s' added successfully.", name)
 	})
 }
 
+// notLoaded is the error of an adapter that err has kept from being loaded, or nil.
+func (s *Server) notLoaded(err error) *Error {
+	switch fault := (*batch.Fault)(nil); {
+	case err == nil:
+		return nil
+	case errors.Is(err, batch.ErrNoRoom):
+		return unavailable("no_room", "There is no room for the adapter beside the others: drop one, and wait until its "+
+			"answers end; or start the server with more --adapter-ranks.")
+	case errors.Is(err, batch.ErrClosed):
+		return draining
+	case errors.Is(err, errTimeout):
+		return timedOut
+	case errors.As(err, &fault):
+		s.log("a fault of this program's", "error", err.Error())
+		return internal("A fault of this program's: the server's log says more.")
+	}
+	return refuse("lora_path", "%v", err)
+}
+
 // dropAdapter is POST /v1/unload_lora_adapter. Answers that run or wait go on to their end.
 func (s *Server) dropAdapter(w http.ResponseWriter, r *http.Request) {
-	s.change(w, r, func(b *body, name string) string {
+	s.change(w, r, func(_ context.Context, b *body, name string) string {
 		m, e := s.model(name)
 		b.rest()
 		switch {
@@ -90,32 +106,57 @@ func (s *Server) dropAdapter(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// change handles a request that changes which adapters there are, one at a time. f returns what to answer, or fails.
-func (s *Server) change(w http.ResponseWriter, r *http.Request, f func(b *body, name string) string) {
+// change handles a request that changes which adapters there are, one at a time. f returns what to answer, or fails. A
+// disk that does not answer holds f up, but the request no longer than others.
+func (s *Server) change(w http.ResponseWriter, r *http.Request,
+	f func(ctx context.Context, b *body, name string) string) {
 	b, e := s.body(w, r)
 	if e == nil && s.options.Load == nil {
 		e = forbidden("Adapters cannot be loaded or dropped: see serve --adapter-dir.")
+	}
+	var name string
+	if e == nil {
+		if b.read("lora_name", &name); b.err == nil && !nameable(name) {
+			b.fail(refuse("lora_name", "it must be a name of 1 to %d printable bytes", maxName))
+		}
+		e = b.err
 	}
 	if e != nil {
 		s.fail(w, r, e)
 		return
 	}
-	var name string
-	if b.read("lora_name", &name); b.err == nil && !nameable(name) {
-		b.fail(refuse("lora_name", "it must be a name of 1 to %d printable bytes", maxName))
+	// Not that of a client that has left: the server ends after what f reads is closed.
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(r.Context()), s.options.Timeout, errTimeout)
+	defer cancel()
+	done := make(chan string, 1) // it is closed if f fails
+	go func() {
+		defer close(done)
+		s.changing.Lock()
+		defer s.changing.Unlock()
+		defer func() { // or it would end the program: only the handler's own goroutine is guarded
+			if fault := recover(); fault != nil {
+				b.err = s.notLoaded(&batch.Fault{What: "changing the adapters", Panic: fault})
+			}
+		}()
+		if e := s.notLoaded(context.Cause(ctx)); e != nil {
+			b.fail(e)
+			return
+		}
+		if text := f(ctx, b, name); b.err == nil {
+			done <- text
+		}
+	}()
+	select {
+	case text, ok := <-done:
+		if !ok {
+			s.fail(w, r, b.err)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Write([]byte(text))
+	case <-ctx.Done():
+		s.fail(w, r, timedOut)
 	}
-	s.changing.Lock()
-	defer s.changing.Unlock()
-	var done string
-	if b.err == nil {
-		done = f(b, name)
-	}
-	if b.err != nil {
-		s.fail(w, r, b.err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Write([]byte(done))
 }
 
 // nameable reports whether a model may have a name that a client sends.

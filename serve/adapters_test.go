@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"restyle/infer/batch"
 )
@@ -97,6 +98,8 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 		{"load", `{"lora_name":"a","lora_path":"x"}`, errors.New("no such file"), 400, "lora_path: no such file"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrNoRoom), 503, "--adapter-ranks"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrClosed), 503, "about to end"},
+		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", &batch.Fault{What: "storing", Panic: "secret"}),
+			500, "A fault of this program's: the server's log says more."},
 		{"unload", `{"lora_name":"a"}`, nil, 404, `\"a\" does not exist`},
 		{"unload", `{"lora_name":"starter"}`, nil, 400, "and stays"},
 		{"unload", `{}`, nil, 400, "lora_name: it must be a name"},
@@ -115,7 +118,39 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 			t.Errorf("%s %.60s: %d %s, want %d %s", c.path, c.body, status, text, c.status, c.has)
 		}
 	}
-	if n := len(f.all()); n != 1 || loads != 4 || drops != 1 {
+	if n := len(f.all()); n != 1 || loads != 5 || drops != 1 {
 		t.Errorf("%d models, %d loads, %d drops", n, loads, drops)
+	}
+}
+
+// TestAdapters_SlowDisksHoldNobody loads an adapter whose disk answers late: that request and those that wait for it end
+// in time, and the adapter is dropped when it comes. A loader that panics ends one request.
+func TestAdapters_SlowDisksHoldNobody(t *testing.T) {
+	f := serving(t, Options{})
+	disk, dropped := make(chan struct{}), make(chan struct{})
+	f.options.Load = func(_ context.Context, name, path string) (Model, error) {
+		if path == "broken" {
+			panic("no such node")
+		}
+		<-disk
+		return Model{Name: name, Parent: "starter", Drop: func() { close(dropped) }}, nil
+	}
+	load := func(path string, want int) {
+		t.Helper()
+		status, text := f.post(t, "/v1/load_lora_adapter", `{"lora_name":"a","lora_path":"`+path+`"}`)
+		if status != want || strings.Contains(text, "node") {
+			t.Errorf("%s: %d %s, want %d", path, status, text, want)
+		}
+	}
+	load("broken", http.StatusInternalServerError)
+	f.options.Timeout = 20 * time.Millisecond
+	load("slow", http.StatusGatewayTimeout)
+	load("broken", http.StatusGatewayTimeout)
+	close(disk)
+	<-dropped
+	f.changing.Lock() // until all is over
+	defer f.changing.Unlock()
+	if n := len(f.all()); n != 1 {
+		t.Errorf("%d models", n)
 	}
 }

@@ -189,3 +189,8 @@ type rootFS struct {
 
 // Open implements fs.FS. The name is not joined as text, because a part of dir may be a link, with .. after it.
 func (r rootFS) Open(name string) (fs.File, error) { return disk.OpenInputIn(r.root, r.dir+"/"+name) }
+
+// ReadDir implements fs.ReadDirFS: an adapter's further chat templates are in a directory.
+func (r rootFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	return disk.ReadDirIn(r.root, r.dir+"/"+name)
+}

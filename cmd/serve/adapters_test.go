@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/internal/expect"
 	"restyle/internal/models"
 	"restyle/kernels"
 	"restyle/lora"
@@ -110,6 +112,27 @@ func adapterDirs(t *testing.T) (dir, elsewhere string) {
 	return dir, elsewhere
 }
 
+// TestRootFS_HasChatTemplates lists an adapter's further chat templates, in --adapter-dir and outside it.
+func TestRootFS_HasChatTemplates(t *testing.T) {
+	const templates, file = "additional_chat_templates", "rag.jinja"
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	for _, d := range []string{filepath.Join(dir, "blobs"), filepath.Join(dir, "in"), filepath.Join(dir, "out")} {
+		expect.OK(t, os.Mkdir(d, 0o777))
+	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "blobs", file), nil, 0o666))
+	expect.OK(t, os.WriteFile(filepath.Join(elsewhere, file), nil, 0o666))
+	expect.OK(t, os.Symlink("../blobs", filepath.Join(dir, "in", templates)))
+	expect.OK(t, os.Symlink(elsewhere, filepath.Join(dir, "out", templates)))
+	root, err := os.OpenRoot(dir)
+	expect.OK(t, err)
+	defer root.Close()
+	for of, want := range map[string]int{"in": 1, "out": 0} {
+		if got, err := fs.Glob(rootFS{root, of}, templates+"/*.jinja"); err != nil || len(got) != want {
+			t.Errorf("%s: %q, %v, want %d", of, got, err, want)
+		}
+	}
+}
+
 // TestServe_RoomForAdapters starts with an adapter that fits into fewer columns than some of those that there could be.
 func TestServe_RoomForAdapters(t *testing.T) {
 	dir := t.TempDir()
@@ -121,6 +144,7 @@ func TestServe_RoomForAdapters(t *testing.T) {
 	for want, args := range map[string][]string{
 		"the next number with room for them is 224":         append(args, "--adapter-ranks", "144"),
 		"name its base as the first model, and this as --a": {dir, "--adapter-dir", dir},
+		"its base model: name its base as the first model":  {dir, "--listen", "127.0.0.1:0"},
 	} {
 		if code, stderr := invoke(t, args...); code != cli.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)

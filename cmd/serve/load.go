@@ -85,12 +85,26 @@ func usage(err error) error {
 func (l *loader) own(ctx context.Context, ref modelRef) error {
 	checkpoint, adapter, err := models.OpenTuned(ctx, l.hub, ref.path, ref.base)
 	if err != nil {
-		return otherBase(ref, err)
+		return otherBase(ref, noBase(ref, err))
 	}
 	defer checkpoint.Close()
 	defer adapter.Close()
 	_, _, err = l.add(ctx, ref, checkpoint, adapter, 0)
 	return err
+}
+
+// noBase says what to do about an adapter whose base is not found: serve has no --base.
+func noBase(ref modelRef, err error) error {
+	missing, is := errors.AsType[*models.NoBase](err)
+	if !is {
+		return err
+	}
+	advised := fmt.Errorf("%w: name its base as the first model, and this as --adapter %s=%s", missing.Err, ref.name,
+		ref.path)
+	if _, is := errors.AsType[*cli.UsageError](err); is {
+		return cli.Usagef("%w", advised)
+	}
+	return advised
 }
 
 // otherBase says what to do about an adapter that belongs to another base.

@@ -15,6 +15,14 @@ var (
 	ErrNoRoom  = errors.New("there is no room for the adapter beside the others")
 )
 
+// A Fault is the error of a panic: a fault of this program's, and not of a request.
+type Fault struct {
+	What  string // that failed
+	Panic any
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%s failed: %v", f.What, f.Panic) }
+
 // An Adapter is a low-rank adapter on a Batch's model, which answers in the same steps. It is safe for concurrent use.
 type Adapter struct {
 	b       *Batch
@@ -64,13 +72,13 @@ func (b *Batch) Attach(codec infer.Codec, digest string, place func(taken []mode
 	return a, nil
 }
 
-// exclusively calls f between two steps. A panic is an error that says what failed.
+// exclusively calls f between two steps. A panic is a Fault.
 func (b *Batch) exclusively(what string, f func() error) (err error) {
 	b.o.Device.Lock()
 	defer b.o.Device.Unlock()
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%s failed: %v", what, r)
+			err = &Fault{what, r}
 		}
 	}()
 	return f()

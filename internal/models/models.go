@@ -100,6 +100,16 @@ func OpenAdapter(ctx context.Context, h *hub.Hub, name string) (*hf.Adapter, err
 // ErrOtherBase is the error of a base that is not the one that an adapter has recorded.
 var ErrOtherBase = errors.New("was trained on another base")
 
+// A NoBase is the error of an adapter whose base is not found.
+type NoBase struct {
+	Err    error
+	advice string // for commands that have --base
+}
+
+func (e *NoBase) Error() string { return e.Err.Error() + ": " + e.advice }
+
+func (e *NoBase) Unwrap() error { return e.Err }
+
 // OpenBase opens the model that an adapter belongs to: base, or if that is empty the one that [infer.BaseOf] finds. If
 // the adapter has recorded the digest of its base, another model is [ErrOtherBase]; otherwise the model gets a note
 // that says so.
@@ -109,11 +119,12 @@ func OpenBase(ctx context.Context, h *hub.Hub, a *hf.Adapter, base string) (c *h
 			err = fmt.Errorf("adapter %s does not name its base model", a.Name)
 		}
 		if err != nil {
-			return nil, cli.Usagef("%w: say where it is with --base", err)
+			return nil, cli.Usagef("%w", &NoBase{err, "say where it is with --base"})
 		}
 	}
 	if c, err = Open(ctx, h, base); err != nil {
-		return nil, fmt.Errorf("the base of adapter %s: %w: if it is elsewhere, say where with --base", a.Name, err)
+		err = fmt.Errorf("the base of adapter %s: %w", a.Name, err)
+		return nil, &NoBase{err, "if it is elsewhere, say where with --base"}
 	}
 	note, err := CheckBase(a, c)
 	if err != nil {
