@@ -78,7 +78,7 @@ func (b *body) read(name string, into any) bool {
 		case *bool:
 			must = "true or false"
 		case *int, *int64:
-			must = "a whole number"
+			must = "a whole number of at most 64 bits"
 		case *float64:
 			must = "a number"
 		case *string:

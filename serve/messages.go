@@ -47,6 +47,7 @@ func message(name string, i int, raw json.RawMessage) (m chat.Message, e *Error)
 	for _, key := range []string{"annotations", "cache_control", "id", "status", "type", "phase"} { // of earlier answers
 		delete(fields, key)
 	}
+	absent := fields["content"] == nil
 	text, e := content(name, i, fields["content"])
 	if e != nil {
 		return m, e
@@ -59,6 +60,9 @@ func message(name string, i int, raw json.RawMessage) (m chat.Message, e *Error)
 	}
 	if fields["role"] == nil {
 		return m, refuse(name, "message %d: it has no role", i+1)
+	}
+	if role := string(fields["role"]); absent && (role == `"user"` || role == `"system"`) {
+		return m, refuse(name, "message %d: it has no content", i+1)
 	}
 	if err := json.Unmarshal(encode(fields), &m); err != nil {
 		return m, refuse(name, "message %d: %v", i+1, err)

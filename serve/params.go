@@ -18,6 +18,9 @@ const (
 	maxTop     = 20   // most probable tokens with their log probabilities
 )
 
+// mostProbable is a nucleus of the most probable token alone, which clients ask for by 0. The GPU can still draw from it.
+const mostProbable = 1e-9
+
 // A question is one request to a model, whichever API it came by.
 type question struct {
 	model    *Model
@@ -50,7 +53,9 @@ func (b *body) sampling(m *Model) (s infer.Sampling) {
 	if s.Temperature < 1e-5 {
 		s.Temperature = 0 // what libraries send that leave out zeros
 	}
-	number(b, "top_p", &s.TopP, 0, 1)
+	if number(b, "top_p", &s.TopP, 0, 1) {
+		s.TopP = max(s.TopP, mostProbable) // 0 is all tokens in a Sampling only
+	}
 	number(b, "min_p", &s.MinP, 0, 1)
 	number(b, "repetition_penalty", &s.RepetitionPenalty, math.SmallestNonzeroFloat32, 100)
 	if number(b, "top_k", &s.TopK, -1, math.MaxInt32) {

@@ -42,6 +42,7 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 		{"chat/completions", `{"stop":"",` + asked + `}`, 400, "stop", "from 1 to"},
 		{"chat/completions", `{"stop":{"a":1},` + asked + `}`, 400, "stop", "list of texts"},
 		{"chat/completions", `{"seed":1.5e30,` + asked + `}`, 400, "seed", "whole"},
+		{"chat/completions", `{"seed":18446744073709551615,` + asked + `}`, 400, "seed", "64 bits"},
 		{"chat/completions", `{"top_logprobs":5,` + asked + `}`, 400, "top_logprobs", "only with logprobs"},
 		{"chat/completions", `{"logprobs":true,"top_logprobs":21,` + asked + `}`, 400, "top_logprobs", "20"},
 		{"chat/completions", `{"stream_options":{"include_usage":true},` + asked + `}`, 400, "stream_options",
@@ -49,6 +50,8 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 		{"chat/completions", `{"model":"gpt-7",` + asked + `}`, 404, "model", `"starter"`},
 		{"chat/completions", `{"messages":[]}`, 400, "messages", "at least one"},
 		{"chat/completions", `{"messages":[{"content":"Hi"}]}`, 400, "messages", "no role"},
+		{"chat/completions", `{"messages":[{"role":"user","contents":"Hi"}]}`, 400, "messages", "1: it has no content"},
+		{"chat/completions", `{"messages":[{"role":"developer","content":null}]}`, 400, "messages", "no content"},
 		{"chat/completions", `{"messages":[7]}`, 400, "messages", "message 1: must be an object"},
 		{"chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]}`, 400,
 			"messages", `type "image_url"`},
@@ -129,6 +132,7 @@ func TestSampling_IsWhatTheAuthorsSuggest(t *testing.T) {
 	for body, want := range map[string][3]float64{
 		`{` + asked + `}`:                                 {0.8, 0.9, 0.2},
 		`{"top_p":0.5,"min_p":0.1,` + asked + `}`:         {0.8, 0.5, 0.1},
+		`{"top_p":0,` + asked + `}`:                       {0.8, mostProbable, 0.2},
 		`{"temperature":0.3,"seed":-1,` + asked + `}`:     {0.3, 0, 0},
 		`{"temperature":null,"top_p":null,` + asked + `}`: {0.8, 0.9, 0.2},
 	} {

@@ -50,7 +50,7 @@ func (s *Server) responsesQuestion(b *body, key string) (*question, *responsesAP
 		most = q.options.MaxTokens
 	}
 	a := &responsesAPI{ask: object{"instructions": instructions, "max_output_tokens": most, "metadata": metadata,
-		"temperature": q.options.Temperature, "top_p": orOne(q.options.TopP)}}
+		"temperature": q.options.Temperature, "top_p": nucleus(q.options.TopP)}}
 	for _, name := range []string{"text", "tools", "tool_choice"} {
 		if b.has(name) {
 			a.ask[name] = b.fields[name]
@@ -60,10 +60,13 @@ func (s *Server) responsesQuestion(b *body, key string) (*question, *responsesAP
 	return q, a
 }
 
-// orOne returns a nucleus as the API has it: 1 for all.
-func orOne(p float64) float64 {
-	if p == 0 {
+// nucleus returns a nucleus as the API has it: 1 for all.
+func nucleus(p float64) float64 {
+	switch p {
+	case 0:
 		return 1
+	case mostProbable:
+		return 0
 	}
 	return p
 }

@@ -138,6 +138,10 @@ func listenUnix(path string) (net.Listener, error) {
 		}
 	}
 	l, err := net.Listen("unix", path)
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, fmt.Errorf("--unix %s: a socket cannot have a path of %d bytes: choose a shorter one, of at most 100",
+			path, len(path))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--unix %s: %w", path, err)
 	}

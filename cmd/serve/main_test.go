@@ -201,6 +201,11 @@ func TestServe_UnixSocket(t *testing.T) {
 		!strings.Contains(stderr, "another program listens") {
 		t.Error(code, stderr)
 	}
+	path += strings.Repeat("x", 100)
+	if code, stderr := invoke(t, "starter", "--unix", path); code != cli.Failed ||
+		!strings.Contains(stderr, "choose a shorter one") {
+		t.Error(code, stderr)
+	}
 }
 
 // TestServe_TLS speaks https, with HTTP/2.
@@ -267,6 +272,8 @@ func TestFlags_AreChecked(t *testing.T) {
 		"--unix s --tls-cert c --tls-key k":               "needs no --tls-cert",
 		"--cors *":                                        "--cors",
 		"--cors https://a.example/path":                   "--cors",
+		"--host example.com:8443":                         "must be a name alone",
+		"--host https://example.com":                      "must be a name alone",
 		"starter starter":                                 `two models have the name "starter"`,
 		"starter --adapter x":                             "NAME=DIRECTORY",
 		"starter --adapter starter=x":                     "two models",

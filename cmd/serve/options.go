@@ -164,6 +164,11 @@ func (o *options) check(names []string) error {
 			return cli.Usagef("--cors %q: must be an origin, such as https://example.com", origin)
 		}
 	}
+	for _, host := range o.hosts {
+		if _, _, err := net.SplitHostPort(host); err == nil || strings.ContainsAny(host, "/[] ") {
+			return cli.Usagef("--host %q: must be a name alone, such as example.com, without a scheme and a port", host)
+		}
+	}
 	if err := o.readKeys(os.Getenv("RESTYLE_API_KEYS")); err != nil {
 		return err
 	}
