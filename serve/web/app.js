@@ -24,13 +24,14 @@ function element(tag, properties, ...children) {
 
 function say(text) { $('status').textContent = text }
 
-// The log is kept in this browser: a line for each event.
-function log(event) {
+// The log is kept in this browser: a line for each event. log tells what has become of one.
+function log(event, done) {
   try {
     const lines = localStorage.getItem('restyle.log') || ''
     localStorage.setItem('restyle.log', lines + JSON.stringify(event) + '\n')
+    return done
   } catch {
-    say('The log is full: save it, then clear it.')
+    return 'The log is full, and this is not in it: save it, then clear it.'
   }
 }
 
@@ -146,8 +147,7 @@ function offer(turn) {
   for (const old of document.querySelectorAll('.again')) old.remove()
   const vote = (choice) => (b) => {
     for (const other of turn.votes.querySelectorAll('[aria-pressed]')) other.setAttribute('aria-pressed', other === b)
-    log({ event: 'vote', id: turn.id, time: now(), vote: choice })
-    say('Your vote is in the log.')
+    say(log({ event: 'vote', id: turn.id, time: now(), vote: choice }, 'Your vote is in the log.'))
   }
   const votes = { base: 'Left', tuned: 'Right', tie: 'Equal', neither: 'Neither' }
   const buttons = Object.keys(turn.answers).length === 2
@@ -184,14 +184,14 @@ async function ask(question, attempt) {
   const models = Object.fromEntries(Object.entries(turn.answers).map(([side, a]) => [side, a.model]))
   const asked = { event: 'ask', id: turn.id, time: now(), question, turn: turns.length, models, settings: used }
   if ($('system').value) asked.system = $('system').value
-  log(asked)
+  turn.lost = log(asked, '')
   running = new AbortController()
   busy(true)
   await Promise.all(Object.keys(turn.answers).map((side) => answer(turn, side, used)))
   running = null
   busy(false)
   offer(turn)
-  say(Object.values(turn.answers).map((a) => a.model + ': ' + (a.error || (a.reason === 'cancelled' ? 'stopped' : 'complete'))).join(' · '))
+  say(turn.lost || Object.values(turn.answers).map((a) => a.model + ': ' + (a.error || (a.reason === 'cancelled' ? 'stopped' : 'complete'))).join(' · '))
 }
 
 // answer streams one answer into its place.
@@ -240,7 +240,7 @@ async function answer(turn, side, used) {
   if (a.error) a.said.after(element('p', { className: 'wrong', role: 'alert' }, a.error))
   const logged = { text: a.text, reason: a.reason, error: a.error, tokens: a.tokens, prompt_tokens: a.prompt,
     reused_tokens: a.reused, first_token_s: a.first, tokens_per_s: a.speed }
-  log({ event: 'answer', id: turn.id, time: now(), model: side, answer: logged })
+  turn.lost = log({ event: 'answer', id: turn.id, time: now(), model: side, answer: logged }, turn.lost)
 }
 
 // refresh shows an answer once for each frame at most.
@@ -278,6 +278,7 @@ function busy(is) {
 }
 
 function again() {
+  if (running) return // the last turn is not over
   const last = turns.pop()
   last.place.remove()
   ask(last.question, last.attempt + 1)

@@ -72,7 +72,9 @@ const steps = {
     await wait('other answers', () => over() && said()[0].includes('seed 8'))
     check('turns', document.querySelectorAll('.turn').length, 1)
     type('And a string?')
+    click('Regenerate') // of the turn before: it waits for no second answer at the same time
     await wait('a second turn', () => over() && said()[0].includes('4 messages'))
+    check('turns', document.querySelectorAll('.turn').length, 2)
   },
   async stop() {
     type('Go on for ever')
