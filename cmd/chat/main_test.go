@@ -288,6 +288,14 @@ func TestBatchContinues(t *testing.T) {
 	}
 }
 
+// TestInput_MustBeUTF8 has a question in Latin-1 among those of a pipe: it is not asked with other letters.
+func TestInput_MustBeUTF8(t *testing.T) {
+	o := invoke(t, "caf\xe9\nCount to ten.\n", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0")
+	if o.code != cli.Failed || !strings.HasPrefix(o.stdout, "1, 2, 3") || !strings.Contains(o.stderr, "is not UTF-8") {
+		t.Errorf("%v", o)
+	}
+}
+
 func TestStopFlag(t *testing.T) {
 	for _, c := range []struct{ stop, want string }{{", 4", "1, 2, 3\n"}, {" 5,", "1, 2, 3, 4,\n"}} {
 		o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt",
@@ -491,6 +499,7 @@ func TestUsage_Errors(t *testing.T) {
 		{"unknown flag", cli.Usage, []string{"--basis"}, "basis"},
 		{"only", cli.Usage, append(tiny, "--only", "both"), `--only "both"`},
 		{"a page of int8x8", cli.Usage, append(tiny, "--web", "--quantize", "int8x8"), "take int8"},
+		{"a question in Latin-1", cli.Usage, append(tiny, "--prompt", "caf\xe9"), `--prompt "caf\xe9": not valid UTF-8`},
 		{"two kinds of questions", cli.Usage, append(tiny, "--prompt", "a", "--prompts", "b"), "exclude each other"},
 		{"raw and a template", cli.Usage, append(tiny, "--raw", "--template", "chatml"), "--raw"},
 		{"raw and a system prompt", cli.Usage, append(tiny, "--raw", "--system", "s"), "--raw"},

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"restyle/chat"
 	"restyle/infer"
@@ -171,6 +172,13 @@ func (o *options) check() error {
 	case o.log != "" && o.prompts != "" && (cli.SameFile(o.prompts, o.log) || cli.SameFile(o.prompts, jsonlPath(o.log))):
 		return cli.Usagef("--prompts %s: --log %s would write into this file: choose another name for the log", o.prompts,
 			o.log)
+	}
+	for _, f := range []struct{ flag, text string }{
+		{"prompt", o.prompt}, {"system", o.system}, {"stop", strings.Join(o.Stop, "")},
+	} {
+		if !utf8.ValidString(f.text) {
+			return cli.Usagef("--%s %.40q: not valid UTF-8: convert it, or set the terminal to UTF-8", f.flag, f.text)
+		}
 	}
 	if o.raw {
 		o.template = chat.Raw().Name

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // A lineReader reads the input line by line. It returns io.EOF at the end, and errInterrupt for a Ctrl-C.
@@ -90,6 +92,9 @@ func endsQuote(err error) error {
 
 // take handles one input: a command, or a question. Two slashes at the start are a question that starts with one.
 func (c *chatter) take(ctx context.Context, input string) (leave bool, err error) {
+	if !utf8.ValidString(input) {
+		return false, fmt.Errorf("%.40q is not UTF-8: convert the input to UTF-8", input)
+	}
 	edited := c.editing
 	c.editing = false
 	if edited && input != "" {

@@ -259,6 +259,9 @@ func (h *history) Len() int { return len(h.entries) }
 
 func (h *history) At(i int) string { return h.entries[len(h.entries)-1-i] }
 
+// byteOrderMark is what some programs begin UTF-8 with.
+const byteOrderMark = "\ufeff"
+
 // plainInput reads lines from a file or a pipe.
 type plainInput struct{ lines chan typedLine }
 
@@ -272,8 +275,10 @@ func newPlainInput(r io.Reader) *plainInput {
 	go func() {
 		defer close(p.lines)
 		in := bufio.NewReader(r)
+		mark := byteOrderMark // of the first line
 		for {
 			text, err := in.ReadString('\n')
+			text, mark = strings.TrimPrefix(text, mark), ""
 			if text != "" {
 				p.lines <- typedLine{text: strings.TrimRight(text, "\r\n")}
 			}

@@ -123,7 +123,7 @@ func TestHistory(t *testing.T) {
 }
 
 func TestPlainInput(t *testing.T) {
-	in := newPlainInput(strings.NewReader("one\r\ntwo\n\nlast"))
+	in := newPlainInput(strings.NewReader("\ufeffone\r\ntwo\n\nlast"))
 	for _, want := range []string{"one", "two", "", "last"} {
 		if line, err := in.readLine(t.Context(), ""); err != nil || line != want {
 			t.Errorf("%q, %v, want %q", line, err, want)

@@ -73,6 +73,9 @@ func (c *chatter) openPage(ctx context.Context, models []modelRef) error {
 // serveArgs returns the arguments with which serve has the models of chat. A tuned model that is an adapter shares the
 // base's weights.
 func (c *chatter) serveArgs(models []modelRef) (args []string) {
+	if alone := models[0]; alone.base != "" && hf.IsAdapter(alone.name) { // which serve finds no other way
+		models = append([]modelRef{{label: baseLabel, name: alone.base}}, alone)
+	}
 	for i, m := range models {
 		if i > 0 && hf.IsAdapter(m.name) {
 			args = append(args, "--adapter")

@@ -56,6 +56,15 @@ func TestWeb(t *testing.T) {
 			t.Errorf("no %q in %s", text, stderr.String())
 		}
 	}
+	c := &chatter{options: defaults()}
+	adapter := t.TempDir()
+	if err := os.WriteFile(filepath.Join(adapter, "adapter_config.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	alone := c.serveArgs([]modelRef{{tunedLabel, adapter, "starter"}})
+	if got := strings.Join(alone[:3], " "); got != "base=starter --adapter tuned="+adapter {
+		t.Errorf("an adapter alone: %s", got)
+	}
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho no memory >&2\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
