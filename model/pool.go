@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"restyle/kernels"
@@ -53,6 +54,9 @@ func (o PoolOptions) check(m *Model) (PoolOptions, error) {
 	case o.Blocks < 1 || o.Rows < 1 || o.Pieces < 1 || o.Pieces > o.Rows:
 		return o, fmt.Errorf("pool: %d blocks, steps of %d tokens and %d pieces: must be at least 1 each, and no more "+
 			"pieces than tokens", o.Blocks, o.Rows, o.Pieces)
+	case o.Blocks > math.MaxInt32 || o.Rows > math.MaxInt32: // pieces name blocks by int32
+		return o, fmt.Errorf("pool: %d blocks and steps of %d tokens: must be at most %d each", o.Blocks, o.Rows,
+			math.MaxInt32)
 	case o.Context < 1 || o.Context > m.cfg.Positions():
 		return o, fmt.Errorf("pool: sequences of %d tokens: must be 1 to %d, the model's positions", o.Context,
 			m.cfg.Positions())
@@ -99,8 +103,8 @@ func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{m: m, o: o, host: make([]float32, o.Pieces*m.cfg.Vocab), writer: make([]int, o.Blocks),
-		graphs: map[poolGraph]*kernels.Graph{}, paired: m.opts.AdapterRoom > 0 && m.zeroPairsMatter()}
+	p := &Pool{m: m, o: o, graphs: map[poolGraph]*kernels.Graph{},
+		paired: m.opts.AdapterRoom > 0 && m.zeroPairsMatter()}
 	fail := func(err error) (*Pool, error) { return nil, errors.Join(err, p.Close()) }
 	if err := m.ropeFor(o.Context, 0); err != nil {
 		return fail(err)
@@ -118,6 +122,8 @@ func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
 	if err := m.dev.ReserveScratch(m.dev.ScratchOf(m.dev.Fused(), m.poolSizes(o))); err != nil {
 		return fail(err)
 	}
+	// After the arenas, whose errors say what does not fit: Go's own memory would end the program.
+	p.host, p.writer = make([]float32, o.Pieces*m.cfg.Vocab), make([]int, o.Blocks)
 	return p, nil
 }
 

@@ -279,6 +279,7 @@ func TestPool_Errors(t *testing.T) {
 	longrope.RoPEScaling = &RoPEScaling{Kind: RoPEDynamic, Factor: 2, OriginalMaxPositions: 32}
 	for want, f := range map[string]func() (*Pool, error){
 		"0 blocks":  func() (*Pool, error) { return m.NewPool(PoolOptions{Rows: 1, Pieces: 1}) },
+		"at most 2": func() (*Pool, error) { return m.NewPool(PoolOptions{Blocks: 1 << 40, Rows: 1, Pieces: 1}) },
 		"3 pieces":  func() (*Pool, error) { return m.NewPool(PoolOptions{Blocks: 1, Rows: 2, Pieces: 3}) },
 		"1 to 64":   func() (*Pool, error) { return m.NewPool(PoolOptions{Blocks: 1, Rows: 1, Pieces: 1, Context: 65}) },
 		"\"dynamic": func() (*Pool, error) { return open(t, m.dev, longrope, Options{}).NewPool(o) },

@@ -272,6 +272,7 @@ func TestFlags_AreChecked(t *testing.T) {
 		"--unix s --tls-cert c --tls-key k":               "needs no --tls-cert",
 		"--cors *":                                        "--cors",
 		"--cors https://a.example/path":                   "--cors",
+		"--sequences 9000000000000000000":                 "at most 1048576",
 		"--host example.com:8443":                         "must be a name alone",
 		"--host https://example.com":                      "must be a name alone",
 		"starter starter":                                 `two models have the name "starter"`,

@@ -137,7 +137,10 @@ func (o *options) check(names []string) error {
 			return cli.Usagef("--%s %v: must be more than 0", d.flag, d.value)
 		}
 	}
+	const most = 1 << 20 // or sizes could overflow
 	switch {
+	case o.sequences > most:
+		return cli.Usagef("--sequences %d: must be at most %d", o.sequences, most)
 	case o.drain < 0:
 		return cli.Usagef("--drain %v: must be at least 0", o.drain)
 	case cli.CheckThreads(o.threads) != nil:
