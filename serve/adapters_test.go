@@ -123,8 +123,8 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 	}
 }
 
-// TestAdapters_SlowDisksHoldNobody loads an adapter whose disk answers late: that request and those that wait for it end
-// in time, and the adapter is dropped when it comes. A loader that panics ends one request.
+// TestAdapters_SlowDisksHoldNobody loads an adapter whose disk answers late: that request and those that wait for it
+// end in time, and the adapter is dropped when it comes. A loader that panics ends one request.
 func TestAdapters_SlowDisksHoldNobody(t *testing.T) {
 	f := serving(t, Options{})
 	disk, dropped := make(chan struct{}), make(chan struct{})
