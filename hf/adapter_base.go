@@ -37,7 +37,7 @@ func filesIn(dir string) func(name string) bool {
 }
 
 // On returns the adapter's base with the tokenizer, chat template and generation_config.json of the adapter's
-// directory, as far as these are there. Its weights are those of base: close one of the two.
+// directory, as far as these are there; Save saves them. Its weights are those of base: close one of the two.
 func (a *Adapter) On(base *Checkpoint) (*Checkpoint, error) {
 	own := func(file string) bool {
 		_, err := a.files.readText(file)
@@ -52,19 +52,31 @@ func (a *Adapter) On(base *Checkpoint) (*Checkpoint, error) {
 	}
 	settings, _ := a.files.readText("tokenizer_config.json") // newCheckpoint reports its errors
 	more := a.files.moreTemplates()
+	var templates any // those in the base's settings, if the adapter has none
 	template := own("chat_template.jinja") || len(more) > 0 || parseObject(settings).has("chat_template")
 	if template {
 		hidden["chat_template.jinja"] = true
 	} else {
 		more = base.more
+		others, _ := base.read("tokenizer_config.json")
+		if raw := parseObject(others).keys["chat_template"]; raw != nil {
+			templates = raw
+		}
 	}
 	c, err := newCheckpoint(a.Name, func(file string) ([]byte, error) {
 		if file == "config.json" {
 			return base.ConfigJSON, nil
 		}
 		data, err := a.files.readText(file)
-		if errors.Is(err, fs.ErrNotExist) && !hidden[file] {
+		absent := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case absent && !hidden[file]:
 			return base.read(file)
+		case file == "tokenizer_config.json" && templates != nil && (absent || err == nil):
+			if absent {
+				data = []byte("{}")
+			}
+			return edited(file, data, map[string]any{"chat_template": templates})
 		}
 		return data, err
 	}, more)

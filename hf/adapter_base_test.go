@@ -10,7 +10,7 @@ import (
 )
 
 // TestAdapterOn_TakesItsOwnFiles checks which tokenizer and template a base gets with an adapter that has some of the
-// files. Those of a tokenizer belong together.
+// files, also when they are saved and read again. Those of a tokenizer belong together.
 func TestAdapterOn_TakesItsOwnFiles(t *testing.T) {
 	const own, others = `{"eos_token":"own","chat_template":"own"}`, `{"eos_token":"base","chat_template":"base"}`
 	for _, test := range []struct {
@@ -55,6 +55,10 @@ func TestAdapterOn_TakesItsOwnFiles(t *testing.T) {
 		if c.Tokenizer.EOS != test.eos || c.Tokenizer.ChatTemplate != test.template || string(special) != test.special {
 			t.Errorf("%s: EOS %q, template %q, special tokens %q", test.name, c.Tokenizer.EOS, c.Tokenizer.ChatTemplate,
 				special)
+		}
+		saved, err := newCheckpoint("saved", c.read, c.more)
+		if err != nil || saved.Tokenizer.ChatTemplate != test.template {
+			t.Errorf("%s: %v: saved with the template %q", test.name, err, saved.Tokenizer.ChatTemplate)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
-	"restyle/internal/disk"
 	"restyle/internal/models"
 	"restyle/model"
 )
@@ -57,10 +55,9 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 		}
 		m.Layers = record.QuantizedBase
 	}
-	own, err := disk.ReadInput(filepath.Join(o.adapter, "chat_template.jinja"), disk.MaxRecord)
-	if err == nil && string(own) != base.Tokenizer.ChatTemplate {
-		fmt.Fprintf(cli.CleanWriter(status), "%s has a chat_template.jinja of its own, but %s gets the base's template: "+
-			"copy the file if the adapter was trained with it\n", in, out)
+	shown, err := a.On(base)
+	if err != nil {
+		return err
 	}
 	t := moves{cells: map[cell]hf.Difference{}}
 	show := &cli.Progress{Line: status}
@@ -76,7 +73,7 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 	}
 	saving := hf.SaveOptions{Card: o.card(a, m, out), Check: t.check}
 	r := record{Base: absolute(base.Name), Adapter: absolute(in), Onto: o.onto != ""}
-	if err := fill(r, out, func() error { return hf.SaveTensors(out, base, tensors, saving) }); err != nil {
+	if err := fill(r, out, func() error { return hf.SaveTensors(out, shown, tensors, saving) }); err != nil {
 		return err
 	}
 	status.Clear()

@@ -96,6 +96,7 @@ func TestMerge_Cases(t *testing.T) {
 	}{
 		{"base of the adapter", named, right, nil, "", cli.Done, "layer 1     "},
 		{"base beside the adapter", `, "base_model_name_or_path": "./base"`, "", nil, "", cli.Done, "try it: "},
+		{"files of its own", named, right, nil, "", cli.Done, "try it: "},
 		{"on the hub", `, "base_model_name_or_path": "owner/base"`, "", nil, "", cli.Done, "try it: "},
 		{"no base", "", "", nil, "", cli.Usage, "does not name its base model: say where it is with --base"},
 		{"base that is gone", `, "base_model_name_or_path": "/no/such"`, "", nil, "", cli.Usage,
@@ -121,6 +122,9 @@ func TestMerge_Cases(t *testing.T) {
 			in, out := adapterOf(t, c.more, c.record, c.change), filepath.Join(t.TempDir(), "out")
 			expect.OK(t, os.CopyFS(filepath.Join(in, "base"), os.DirFS(base)))
 			name := in
+			if c.name == "files of its own" { // as of train --template
+				expect.OK(t, os.WriteFile(filepath.Join(in, "tokenizer_config.json"), []byte(`{"chat_template": "own"}`), 0o666))
+			}
 			if c.name == "on the hub" {
 				expect.InCache(t, map[string]string{"owner/adapter": in, "owner/base": base})
 				name = "owner/adapter"
@@ -143,8 +147,8 @@ func TestMerge_Cases(t *testing.T) {
 	}
 }
 
-// merged checks the model in OUT: its small files and the weights that the adapter leaves are the base's, and a merged
-// one follows the formula.
+// merged checks the model in OUT: its small files are the adapter's or else the base's, the weights that the adapter
+// leaves are the base's, and a merged one follows the formula.
 func merged(t *testing.T, in, base, out string) {
 	t.Helper()
 	was, err := hf.OpenModel(base)
@@ -154,8 +158,12 @@ func merged(t *testing.T, in, base, out string) {
 	expect.OK(t, err)
 	defer is.Close()
 	for _, name := range []string{"tokenizer.json", "generation_config.json", "tokenizer_config.json"} {
-		if expect.Read(t, filepath.Join(out, name)) != expect.Read(t, filepath.Join(base, name)) {
-			t.Errorf("%s is not the base's", name)
+		from := filepath.Join(in, name)
+		if _, err := os.Stat(from); err != nil {
+			from = filepath.Join(base, name)
+		}
+		if expect.Read(t, filepath.Join(out, name)) != expect.Read(t, from) {
+			t.Errorf("%s is not that in %s", name, filepath.Dir(from))
 		}
 	}
 	if from, err := infer.BaseOf(t.Context(), nil, out); err != nil || !strings.HasSuffix(from, "/base") {
