@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"restyle/data"
 	"restyle/hf"
@@ -70,6 +72,8 @@ type options struct {
 }
 
 func main() {
+	// If a reader such as head or tee is gone, the rest is not shown, but everything is written under its name.
+	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr))
 }
 
