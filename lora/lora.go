@@ -95,6 +95,51 @@ func (s Spec) inLayers(module string) bool {
 	return err == nil && slices.Contains(s.Layers, layer)
 }
 
+// Idle returns a part of s, as in its text, that means none of the modules of a model, the linear layers: of Exclude, of
+// Layers, or a pattern. It returns "" if there is none.
+func (s Spec) Idle(modules []string) string {
+	some := func(s Spec) bool {
+		return slices.ContainsFunc(modules, func(module string) bool {
+			_, _, ok := s.Of(module)
+			return ok
+		})
+	}
+	for _, name := range s.Exclude.Names {
+		one := Targets{Names: []string{name}}
+		if name != "lm_head" && !some(Spec{Rank: 1, Targets: one}) { // of some models the head is the embedding
+			return Spec{Exclude: one}.String()
+		}
+	}
+	if one := (Targets{Match: s.Exclude.Match}); one.Match != "" && !some(Spec{Rank: 1, Targets: one}) {
+		return Spec{Exclude: one}.String()
+	}
+	for _, layer := range s.Layers {
+		one := Spec{Rank: 1, Targets: s.Targets, Layers: []int{layer}}
+		if !some(one) {
+			return Spec{Layers: one.Layers}.String()
+		}
+	}
+	for _, p := range s.Ranks {
+		if !p.counts(s, modules) {
+			return Spec{Ranks: []Pattern{p}}.String()
+		}
+	}
+	for _, p := range s.Alphas {
+		if !p.counts(s, modules) {
+			return Spec{Alphas: []Pattern{p}}.String()
+		}
+	}
+	return ""
+}
+
+// counts reports whether a pattern matches one of the modules that s gives an adapter.
+func (p Pattern) counts(s Spec, modules []string) bool {
+	return slices.ContainsFunc(modules, func(module string) bool {
+		_, _, ok := s.Of(module)
+		return ok && valueOf([]Pattern{{p.Key, 1}}, module, 0) == 1
+	})
+}
+
 func (t Targets) has(module string) bool {
 	switch {
 	case t.AllLinear:

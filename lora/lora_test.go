@@ -75,6 +75,28 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestIdle names the parts of a Spec that mean no linear layer of a model.
+func TestIdle(t *testing.T) {
+	for _, c := range []struct{ spec, idle string }{
+		{"", ""},
+		{"exclude=k_proj+lm_head,layers=0+10+1,r:down_proj|q_proj=3", ""},
+		{"exclude=q_proj+p_proj+v_proj", "exclude=p_proj"},
+		{"exclude=self_attn", "exclude=self_attn"}, // which has linear layers, and is none
+		{"unmatch=.*q_proj", ""},
+		{"unmatch=q_proj", "unmatch=q_proj"},
+		{"targets=q_proj,layers=1+2", "layers=2"},
+		{"r:down=4", "r:down=4"},
+		{"alpha:down_proj=4,alpha:x=1", "alpha:x=1"},
+		{"exclude=q_proj,r:q_proj=4", "r:q_proj=4"},
+	} {
+		s, err := Parse(c.spec)
+		expect.OK(t, err)
+		if idle := s.Idle([]string{q0, k1, q1, q10, down}); idle != c.idle {
+			t.Errorf("%s: %q is idle: want %q", c.spec, idle, c.idle)
+		}
+	}
+}
+
 func TestWhole(t *testing.T) {
 	s := Spec{Also: []string{"lm_head", "embed_tokens"}}
 	for param, want := range map[string]bool{"lm_head.weight": true, "model.embed_tokens.weight": true,
@@ -134,6 +156,8 @@ var refused = []struct{ text, want string }{
 	{"dropout=1", "dropout 1"}, {"dropout=-1", "dropout -1"}, {"dropout=NaN", "dropout NaN"}, {"rank=4", "must be one of"},
 	{"r=4;alpha=8", "not a whole number"}, {"r=4 alpha=8", "expected a comma"}, {"rslora=1", "expected a comma"},
 	{"exclude=all-linear", "none would have an adapter"}, {"targets=", "expected a word"}, {`targets="`, "does not end"},
+	{`match=".*\.q_proj"`, "each backslash is written twice"}, {`match="a\"`, "does not end"},
+	{"targets=q_proj,v_proj", "modules have + between them"},
 	{`targets=""`, "empty name"}, {`also=""`, "empty name"}, {"layers=-1", "layer -1"},
 	{"match=a,layers=1", "put the layers into the expression"},
 	{"match=(?!a)b", "look-around and back-references are not supported"}, {`match=(a)\1`, "look-around"},

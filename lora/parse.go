@@ -2,6 +2,7 @@ package lora
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,6 +118,9 @@ func joined(names []string) string {
 // special end a word.
 const special = ",+=:\" \t"
 
+// inQuotes matches a string that ends, whether Go can read it or not.
+var inQuotes = regexp.MustCompile(`^"(?:\\.|[^"\\])*"`)
+
 func quoted(word string) string {
 	if q := strconv.Quote(word); word == "" || word == allLinear || strings.ContainsAny(word, special) ||
 		q != `"`+word+`"` {
@@ -152,6 +156,9 @@ func (p *parser) word() (word string, plain bool) {
 	if strings.HasPrefix(p.rest, `"`) {
 		q, err := strconv.QuotedPrefix(p.rest)
 		if err != nil {
+			if inQuotes.MatchString(p.rest) {
+				p.fail("%.40q: in quotes each backslash is written twice", p.rest)
+			}
 			p.fail("%.40q: the string does not end", p.rest)
 			return "", false
 		}
@@ -214,7 +221,7 @@ func (p *parser) field(s *Spec) {
 		key += ":"
 	}
 	if p.err == nil && !slices.Contains(keys, key) {
-		p.fail("%.40q: must be one of %s and rslora", key, strings.Join(keys, ", "))
+		p.fail("%.40q: must be one of %s and rslora; modules have + between them", key, strings.Join(keys, ", "))
 	}
 	if p.err == nil && !p.take("=") {
 		p.fail("%s has no value: write %s=…", key, key)

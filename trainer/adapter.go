@@ -108,6 +108,23 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 	return err
 }
 
+// CheckIdle returns an error for a part of LoRA that means no module of a model, such as a layer that it does not have.
+// An adapter that another program has made may have such parts. Like the error of Check, it begins with the field's
+// name.
+func (c Config) CheckIdle(m model.Config) error {
+	var modules []string
+	for _, p := range m.Params() {
+		if module, ok := strings.CutSuffix(p.Name, ".weight"); ok && len(p.W.Shape) == 2 {
+			modules = append(modules, module)
+		}
+	}
+	if idle := c.LoRA.Idle(modules); idle != "" {
+		return fmt.Errorf("lora: %s means none of the model's linear layers: their names are like %s", idle,
+			modules[len(modules)/2])
+	}
+	return nil
+}
+
 // CheckAdapter returns an error if a run with c, whose LoRA is the Spec of an adapter, leaves out one of its low-rank
 // parts; a module that it has whole may be frozen. Like the error of Check, it begins with the field's name.
 func (c Config) CheckAdapter(a *hf.Adapter) error {

@@ -166,6 +166,7 @@ func TestLoRA_Refusals(t *testing.T) {
 		"--lora r=0":                                     "must be 1",
 		"--lora targets=q_proj+nothing":                  `no module "nothing"`,
 		"--lora targets=embed_tokens":                    "adapters of model.embed_tokens",
+		"--lora exclude=q_proj+nothing":                  "exclude=nothing means none",
 		"--lora --lora-also lm_head":                     "embed_tokens, which trains both",
 		"--lora --lora-also nothing":                     `no module "nothing"`,
 		"--lora --lora-also q_proj --quantize-base int8": "q_proj.weight",

@@ -75,10 +75,14 @@ func (t *train) read(ctx context.Context) error {
 	if err := t.config.CheckLoRA(c, t.base.Quantization); err != nil {
 		return cli.Usagef("--%w", err)
 	}
+	var err error
 	if t.adapter != nil {
-		if err := t.config.CheckAdapter(t.adapter); err != nil {
-			return cli.Usagef("--%w", err)
-		}
+		err = t.config.CheckAdapter(t.adapter)
+	} else if !t.resume {
+		err = t.config.CheckIdle(c)
+	}
+	if err != nil {
+		return cli.Usagef("--%w", err)
 	}
 	template := t.template
 	if len(t.text) > 0 || t.onlyText && template == "" {
