@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -268,6 +269,9 @@ func (a *Adapter) check() error {
 	return checkAdapter(a.Spec, shapes)
 }
 
+// embeds matches the weights that PEFT saves with an adapter without naming them in the configuration.
+var embeds = regexp.MustCompile(`(^|\.)(embed_tokens|wte|lm_head)\.weight$`)
+
 // checkAdapter checks that tensors, given by name with their shapes, are the adapters and whole modules of a
 // configuration. Which modules the model has is unknown here: of those that the configuration names by the end of their
 // names, at least one must be there.
@@ -316,6 +320,9 @@ func checkAdapter(s lora.Spec, shapes map[string][]int) error {
 	switch {
 	case single != nil:
 		return fmt.Errorf("%s %s missing, the other half of an adapter: get the file again", few(single), are(single))
+	case len(foreign) > 0 && !slices.ContainsFunc(foreign, func(name string) bool { return !embeds.MatchString(name) }):
+		return fmt.Errorf("%s %s there whole, as PEFT saves an embedding or a head that was resized, and not in "+
+			"modules_to_save: add it there if it is to replace the base's", few(foreign), are(foreign))
 	case foreign != nil:
 		return fmt.Errorf("%s %s in none of target_modules and modules_to_save: the configuration belongs to another adapter",
 			few(foreign), are(foreign))

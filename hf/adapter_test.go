@@ -252,7 +252,7 @@ func TestOpenAdapter_RefusesWhatWouldDoNothing(t *testing.T) {
 		{"", func(all map[string]weight) { clear(all) }, "no tensors of q_proj"},
 		{"", func(all map[string]weight) { all[k+endA], all[k+endB] = two, two },
 			layer0 + "k_proj.lora_A.weight, " + layer0 + "k_proj.lora_B.weight are in none of target_modules"},
-		{"", func(all map[string]weight) { all["lm_head.weight"] = two }, "lm_head.weight is in none of"},
+		{"", func(all map[string]weight) { all["lm_head.weight"] = two }, "lm_head.weight is there whole"},
 		{"", func(all map[string]weight) { all[q+".lora_magnitude_vector"] = two }, "lora_magnitude_vector is in none of"},
 		{"", func(all map[string]weight) { all[layer0+"q_proj"+endA] = two }, "are the same tensor"},
 		{`,"rank_pattern":{"q_proj":3}`, nil, "lora_A.weight of shape [2 3] and rank 3"},

@@ -343,7 +343,9 @@ func TestBadDirectories(t *testing.T) {
 		{"GGUF", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model.Q4_K_M.gguf") },
 			"only model.Q4_K_M.gguf, a model in one file"},
 		{"an adapter", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/adapter_model.safetensors") },
-			"only adapter_model.safetensors, but no"},
+			"only adapter_model.safetensors, which may be an adapter"},
+		{"a file of several", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model-00001-of-00002.safetensors") },
+			"has model-00001-of-00002.safetensors, but not " + indexName + ", which lists such files: get it"},
 		{"cut off", func(dir string) { os.Truncate(dir+"/"+singleName, 4000) }, "the file is truncated"},
 		{"index of files below", func(dir string) {
 			os.Remove(dir + "/" + singleName)

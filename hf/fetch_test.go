@@ -227,7 +227,7 @@ func TestOpenFromHubFaults(t *testing.T) {
 			set("y.Q8_0.gguf", "x")(r)
 		}, ref: "owner/name:q8_0", want: "several GGUF files of type q8_0, x-Q8_0.gguf and y.Q8_0.gguf"},
 		{name: "only others", edit: without("model-0", "model.safetensors", ".bin", ".pth"),
-			want: "only consolidated.safetensors, but no model.safetensors"},
+			want: "only consolidated.safetensors, which may be an adapter"},
 		{name: "no weights", edit: without(".safetensors", ".bin", ".pth"), want: "has no weights"},
 		{name: "a shard missing", edit: without(first), want: "lacks " + first + ", which its index names"},
 		{name: "index of nothing", edit: set(indexName, `{}`), want: indexName + " of model owner/name@main: weight_map"},

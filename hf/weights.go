@@ -194,9 +194,13 @@ func otherWeights(names []string) error {
 		{".pt", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
 		{".pth", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
 		{".gguf", "a model in one file: get that, and give its path"},
-		{".safetensors", "but no " + singleName + " and no " + indexName + ": it may be an adapter, or no whole model"},
+		{".safetensors", "which may be an adapter, or another program's: if it is the whole model in the Hugging Face " +
+			"layout, rename it"},
 	} {
 		for _, name := range names {
+			if shardName.MatchString(name) {
+				return fmt.Errorf("has %s, but not %s, which lists such files: get it from the model's repository", name, indexName)
+			}
 			if strings.HasSuffix(name, kind.end) {
 				return fmt.Errorf("has no %s, only %s, %s", singleName, name, kind.do)
 			}

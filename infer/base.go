@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"restyle/hf"
@@ -34,11 +35,14 @@ func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err erro
 		}
 	}
 	base = baseIn(dir)
-	if _, err := os.Stat(base); filepath.IsAbs(base) && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(base); (filepath.IsAbs(base) || onWindows.MatchString(base)) && errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s was made from the model in %s, %w", name, base, ErrBaseGone)
 	}
 	return base, nil
 }
+
+// onWindows matches a path of another machine, which as a name would be a file in the hub's repository C.
+var onWindows = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
 
 // cardOf returns the directory of the card of a model on the hub, and of the files of an adapter that name its base,
 // or "" if it has none. Offline, a file that the cache lacks counts as absent.

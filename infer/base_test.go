@@ -88,6 +88,7 @@ func TestBaseOf(t *testing.T) {
 	write(filepath.Join(dir, "recorded", "adapter_config.json"), `{"base_model_name_or_path": "c/d"}`)
 	write(filepath.Join(dir, "recorded", "restyle_adapter.json"), `{"base_model": "a/b"}`)
 	write(filepath.Join(dir, "mlx", "adapter_config.json"), `{"model": "e/f"}`)
+	write(filepath.Join(dir, "windows", "adapter_config.json"), `{"base_model_name_or_path": "C:\\Users\\a"}`)
 	h := &hub.Hub{Cache: cache, Offline: true}
 	for _, c := range []struct{ name, want, err string }{
 		{dir + "/here", dir, ""},
@@ -95,6 +96,7 @@ func TestBaseOf(t *testing.T) {
 		{dir + "/adapter", dir + "/here", ""},
 		{dir + "/recorded", "a/b", ""},
 		{dir + "/mlx", "e/f", ""},
+		{dir + "/windows", "", dir + `/windows was made from the model in C:\Users\a, which is not there any more`},
 		{dir, "", ""},
 		{"owner/with", "a/b", ""},
 		{"owner/without", "", ""},
