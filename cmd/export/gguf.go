@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
+	"restyle/tokenizer"
 )
 
 // alone is the value of --gguf for an adapter by itself.
@@ -136,6 +138,9 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 			return err
 		}
 	}
+	if err := o.checkable(shown); err != nil {
+		return err
+	}
 	tensors, err := m.Tensors(ctx)
 	if err != nil {
 		return err
@@ -180,6 +185,16 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %s, sha256 %s\n%s", out, size(out), sum, uses(out, made))
 	return err
+}
+
+// checkable returns an error, before the file is written, if it could not be compared with a model's tokenizer.
+func (o options) checkable(c *hf.Checkpoint) error {
+	_, err := tokenizer.Read(c.ReadFile)
+	if !o.checked || err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("the tokenizer of %s cannot be read, to compare the file with: %w: --check=false writes it without "+
+		"comparing", c.Name, err)
 }
 
 // sha256Of returns the hash of a GGUF file.

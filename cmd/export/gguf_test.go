@@ -108,6 +108,22 @@ func TestGGUF_KeepsAFailedFileAside(t *testing.T) {
 	}
 }
 
+// TestGGUF_ReadsTheTokenizerFirst has a file beside a tokenizer that cannot be read: nothing is written to be compared.
+func TestGGUF_ReadsTheTokenizerFirst(t *testing.T) {
+	in, out := t.TempDir(), filepath.Join(t.TempDir(), "new", "x.gguf")
+	expect.OK(t, os.CopyFS(in, os.DirFS(tinyBase)))
+	expect.OK(t, os.WriteFile(filepath.Join(in, "added_tokens.json"), nil, 0o666))
+	var said bytes.Buffer
+	code := run(t.Context(), []string{in, out, "--gguf", "q8_0"}, &said, &said)
+	if _, err := os.Stat(filepath.Dir(out)); err == nil || code != cli.Failed ||
+		!strings.Contains(said.String(), "added_tokens.json: it is not a JSON object") {
+		t.Errorf("exit code %d, %v: %s", code, err, &said)
+	}
+	if code := run(t.Context(), []string{in, out, "--gguf", "q8_0", "--check=false"}, &said, &said); code != cli.Done {
+		t.Errorf("exit code %d without the check: %s", code, &said)
+	}
+}
+
 func TestGGUF_Usage(t *testing.T) {
 	dir := t.TempDir()
 	there := filepath.Join(dir, "there.gguf")
