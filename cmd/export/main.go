@@ -17,6 +17,7 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	_ "restyle/internal/limits" // checks them before main
+	"restyle/internal/models"
 )
 
 const about = `
@@ -100,6 +101,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := o.checkFirst(paths)
 	if err == nil && paths[0] != data.StarterName {
 		o.adapter, err = hf.FindAdapter(ctx, newHub(status), paths[0])
+	}
+	if err == nil && o.adapter == "" {
+		err = models.CheckFinished(paths[0])
 	}
 	if err == nil {
 		err = o.check(paths, f.Given)

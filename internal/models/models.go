@@ -8,18 +8,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"restyle/data"
 	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 )
 
 // Open opens the embedded model if name is data.StarterName, and what [hf.Open] opens otherwise. A directory with the
 // name of the embedded model must be given as ./starter. An adapter is an error: OpenTuned opens it.
 func Open(ctx context.Context, h *hub.Hub, name string) (*hf.Checkpoint, error) {
-	if err := CheckWhole(name); err != nil {
+	if err := errors.Join(CheckWhole(name), CheckFinished(name)); err != nil {
 		return nil, err
 	}
 	if name != data.StarterName {
@@ -48,6 +50,27 @@ func CheckWhole(name string) error {
 		return nil
 	}
 	return isAdapter(name)
+}
+
+// CheckFinished returns an error if a name is the directory of a training run that was stopped before it had a model.
+func CheckFinished(name string) error {
+	has := func(file string) bool {
+		_, err := os.Stat(filepath.Join(name, file))
+		return err == nil
+	}
+	if name == data.StarterName || !has("run.json") || has("config.json") || has("adapter_config.json") {
+		return nil
+	}
+	checkpoints := filepath.Join(name, "checkpoints")
+	entries, _ := disk.ReadDir(checkpoints) // sorted by name, and so by step
+	last := ""
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "step-") {
+			last = ", or give its last checkpoint, " + filepath.Join(checkpoints, e.Name())
+		}
+	}
+	return fmt.Errorf("%s has a training run that has not finished, and no model yet: continue it with the same %s "+
+		"command and --resume%s", name, cli.Command("train"), last)
 }
 
 // isAdapter is the error of an adapter where a model is needed.

@@ -60,6 +60,24 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestOpen_UnfinishedRun opens what a run leaves that was stopped before it had a model, and then one of a model.
+func TestOpen_UnfinishedRun(t *testing.T) {
+	dir := t.TempDir()
+	last := filepath.Join(dir, "checkpoints", "step-000020")
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "run.json"), []byte(`{"finished": false}`), 0o666))
+	_, err := Open(t.Context(), nil, dir)
+	expect.Error(t, err, dir+" has a training run that has not finished", "--resume")
+	for _, name := range []string{"best-000030", "step-000010", "step-000020"} {
+		expect.OK(t, os.MkdirAll(filepath.Join(dir, "checkpoints", name), 0o777))
+	}
+	_, err = Open(t.Context(), nil, dir)
+	expect.Error(t, err, "--resume, or give its last checkpoint, "+last)
+	expect.OK(t, os.CopyFS(dir, os.DirFS("../../infer/testdata/tiny/base")))
+	c, err := Open(t.Context(), nil, dir)
+	expect.OK(t, err)
+	c.Close()
+}
+
 // TestOpenTuned_OnTheHub opens an adapter and its base in the hub's cache.
 func TestOpenTuned_OnTheHub(t *testing.T) {
 	const tiny = "../../infer/testdata/tiny/base"
