@@ -560,6 +560,8 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 			filepath.Join(out, "metrics.jsonl")), "its name must end in .csv"},
 		"two logs in one": {cli.Usage, small(t, out, "--log-csv", filepath.Join(dir, "x", "..", "log.csv"), "--benchmark-log",
 			filepath.Join(dir, "log.csv")), "is also the file of --benchmark-log"},
+		"a log in place of the data": {cli.Usage, small(t, out, "--data", filepath.Join(dir, "mine"), "--log-csv",
+			file("mine", "x")), "is also the file of --data"},
 		"a vocabulary too large for the data": {cli.Failed, []string{"--from-scratch", file("large.json",
 			`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 9000, "hidden_size": 32,
 			"intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "max_position_embeddings": 128}`),

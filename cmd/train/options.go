@@ -412,12 +412,16 @@ func (o *options) checkPaths(out string) error {
 		return err
 	}
 	read := map[string][]string{"model": {o.model}, "base": {o.baseModel}, "from-scratch": {o.fromScratch},
-		"tokenizer": {o.tokenizer}, "text": o.text, "vocab-data": {o.vocabData}}
+		"tokenizer": {o.tokenizer}, "text": o.text, "vocab-data": {o.vocabData}, "style": {o.style},
+		"write-batches": {o.batchesFile}}
 	for _, s := range o.sources() {
 		read["data"] = append(read["data"], dataset.LocalPath(s.spec))
 	}
 	for _, flag := range slices.Sorted(maps.Keys(read)) {
 		for _, path := range read[flag] {
+			if path != "" && o.logCSV != "" && cli.SameFile(o.logCSV, path) {
+				return cli.Usagef("--log-csv %s: is also the file of --%s: choose another name", o.logCSV, flag)
+			}
 			if _, err := os.Stat(path); err == nil && path != data.StarterName && disk.Holds(out, path) {
 				return inside(flag, path)
 			}
