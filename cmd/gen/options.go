@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/teacher"
 	"restyle/voice"
 )
@@ -327,5 +329,25 @@ func (o *options) checkFiles() error {
 			return cli.Usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
 		}
 	}
+	for _, file := range append(outputs, struct{ flag, path string }{"ingest-batch", o.ingest}) {
+		if dir := o.sourceAround(file.path); dir != "" && !o.report {
+			return cli.Usagef("--%s %s: is in --source %s, so the same command would read it as a source: choose another "+
+				"directory, or name the files to read (--split)", file.flag, file.path, dir)
+		}
+	}
 	return nil
+}
+
+// sourceAround returns the source that is a directory around the file at path, unless --split says what is read of it.
+func (o *options) sourceAround(path string) string {
+	for _, source := range o.sources {
+		info, err := os.Stat(source)
+		if err != nil || !info.IsDir() || dataset.LocalPath(source) == "" || o.split != "train" || path == "" {
+			continue
+		}
+		if dir, err := disk.RealPath(source); err == nil && disk.Holds(dir, path) {
+			return source
+		}
+	}
+	return ""
 }
