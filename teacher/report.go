@@ -71,7 +71,7 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	sentences := map[string]int{}
 	devices := map[string]int{}
 	ledger := newLedger(style)
-	languages := languagesOf(len(rows), certs, language)
+	languages := languagesOf(rows, certs, language)
 	says := func(i int) said {
 		row := rows[i]
 		s := saidIn(voice.Read(row.OutputPassiveAggressive), "")
@@ -141,26 +141,31 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	return r
 }
 
-// languagesOf returns the language of each row: the given one or, if it is "", that of the row's certificate.
-func languagesOf(rows int, certs []dataset.Certificate, given string) []string {
-	languages := slices.Repeat([]string{given}, rows)
+// languagesOf returns the language of each row: the given one or, if it is "", that of the row's certificate. As
+// [dataset.Certify], it finds that by content, and for a row that was edited by its number.
+func languagesOf(rows []dataset.Rewritten, certs []dataset.Certificate, given string) []string {
+	languages := slices.Repeat([]string{given}, len(rows))
 	if given != "" {
 		return languages
 	}
+	ofHash, ofRow := map[string]string{}, map[int]string{}
 	for _, c := range certs {
 		i := slices.IndexFunc(c.Checks, func(k dataset.Check) bool { return k.ID == "S1" })
-		if c.Row < 0 || c.Row >= rows || i < 0 {
+		if i < 0 {
 			continue
 		}
 		tags := strings.Split(c.Checks[i].Value, ", ") // see sourceIsCode
+		language := tags[0]
 		switch {
-		case tags[0] == "prose":
-			languages[c.Row] = NoLanguage
-		case len(slices.Compact(slices.Clone(tags))) > 1:
-			languages[c.Row] = AnyLanguage
-		default:
-			languages[c.Row] = tags[0]
+		case language == "prose":
+			language = NoLanguage
+		case len(slices.Compact(tags)) > 1:
+			language = AnyLanguage
 		}
+		ofHash[c.SHA256], ofRow[c.Row] = language, language
+	}
+	for i, row := range rows {
+		languages[i] = cmp.Or(ofHash[row.SHA256()], ofRow[i])
 	}
 	return languages
 }
