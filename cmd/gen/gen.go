@@ -160,7 +160,8 @@ func (g *gen) each(f func(*dataset.Source) string) string {
 	return strings.Join(parts, "; ")
 }
 
-// settings returns what the result depends on besides the source and the teacher's answers.
+// settings returns what the result depends on besides the source and the teacher's answers. --skip-bad is not among
+// them: a run that ends at a row that cannot be read continues with it.
 func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	s := []teacher.Setting{
 		{Name: "source", Value: g.each(func(s *dataset.Source) string { return s.Name })},
@@ -177,7 +178,6 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 		{Name: "judge", Value: g.judge},
 		{Name: "min tone", Value: strconv.Itoa(g.minTone)},
 		{Name: "sample", Value: strconv.Itoa(g.sample)},
-		{Name: "skip bad rows", Value: strconv.FormatBool(g.skipBad)},
 		{Name: "language", Value: g.language},
 		{Name: "fold system", Value: strconv.FormatBool(g.foldSystem)},
 	}

@@ -285,9 +285,9 @@ func TestOtherSettings(t *testing.T) {
 	for name, more := range map[string][]string{
 		"split": {"--split", "test"}, "style sha256": {"--style", sameName}, "judge": {"--judge", "fake"},
 		"min tone": {"--judge", "fake", "--min-tone", "3"}, "sample": {"--sample", "30"}, "language": {"--language", "any"},
-		"skip bad rows": {"--skip-bad"}, "fold system": {"--fold-system"},
-		"seed": {"--seed", "7"}, "rows": {"--rows", "21"}, "temperature": {"--temperature", "0"},
-		"max tokens": {"--max-tokens", "400"}, "comments": {"--comments"}, "style": {"--style", style},
+		"fold system": {"--fold-system"}, "seed": {"--seed", "7"}, "rows": {"--rows", "21"},
+		"temperature": {"--temperature", "0"},
+		"max tokens":  {"--max-tokens", "400"}, "comments": {"--comments"}, "style": {"--style", style},
 		"source": {"--source", tasks(t, 61)}, "teacher": {"--model", "other"},
 		"extra": {"--extra", `{"top_k": 40}`}, "columns": {"--columns", "output=instruction,instruction=output"},
 	} {

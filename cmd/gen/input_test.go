@@ -114,7 +114,6 @@ func TestOtherSources(t *testing.T) {
 		{`source: it has "a.json; b.json", this run "b.json; a.json"`, []string{"--source", b, "--source", a}},
 		{`this run "a.json; b.json; c.json"`, []string{"--source", a, "--source", b, "--source", c}},
 		{`sample: it has "0", this run "30"`, []string{"--source", a, "--source", b, "--sample", "30"}},
-		{`skip bad rows: it has "false", this run "true"`, []string{"--source", a, "--source", b, "--skip-bad"}},
 	} {
 		o := run(cli.Failed, other.args...)
 		if !strings.Contains(o.stderr, other.says) || !strings.Contains(o.stderr, "--restart") {
@@ -292,6 +291,14 @@ func TestSkipBadFlag(t *testing.T) {
 			t.Error(o)
 		}
 	}
+	f := newFolder(t) // a run that finds the row only when it has made others continues with the flag
+	args := []string{"--source", source, "--rows", "10", "--out", f.out, "--teacher", "builtin"}
+	o := must(t, cli.Failed, args...)
+	if !strings.Contains(o.stderr, "3 rows so far") {
+		t.Error(o)
+	}
+	must(t, cli.Done, append(args, "--skip-bad")...)
+	f.sound(t, 10)
 }
 
 // TestFileForms_SameRows reads the same rows from every form of file, and must make the same of them.
