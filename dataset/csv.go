@@ -54,6 +54,23 @@ func (m *columnMeter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// csvError returns an error of the CSV reader with the line that it is about.
+func csvError(err error) error {
+	syntax, ok := errors.AsType[*csv.ParseError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, csv.ErrBareQuote), errors.Is(err, csv.ErrQuote):
+		from := ""
+		if syntax.StartLine < syntax.Line { // the quote that is wrong may be there
+			from = fmt.Sprintf(", in the values from line %d on", syntax.StartLine)
+		}
+		return fmt.Errorf("line %d: %w%s: a value with a quote must be in quotes, and has two for each of its own",
+			syntax.Line, syntax.Err, from)
+	}
+	return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
+}
+
 // openCSV reads RFC 4180: the first record names the columns, and a quoted value may span lines.
 func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 	in := &meter{r: &columnMeter{r: f, separator: byte(separator)}}
@@ -61,27 +78,19 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 	skipBOM(buffered)
 	r := csv.NewReader(buffered)
 	r.Comma = separator
-	fail := func(err error) error {
-		syntax, ok := errors.AsType[*csv.ParseError](err)
-		switch {
-		case !ok:
-			return err
-		case errors.Is(err, csv.ErrBareQuote), errors.Is(err, csv.ErrQuote):
-			return fmt.Errorf("line %d: %w: a value with a quote must be in quotes, and has two for each of its own",
-				syntax.Line, syntax.Err)
-		}
-		return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
-	}
 	names, err := r.Read()
 	if err == io.EOF {
 		return nil, errors.New("the file has no line that names the columns")
 	}
 	if err != nil {
-		return nil, fail(err)
+		return nil, csvError(err)
 	}
 	for i, name := range names {
 		if !utf8.ValidString(name) {
 			return nil, errors.New("line 1: not valid UTF-8: convert the file to UTF-8")
+		}
+		if strings.Contains(name, "\r") {
+			return nil, errors.New("its lines end with carriage returns alone: convert them to line feeds")
 		}
 		if slices.Contains(names[:i], name) {
 			return nil, fmt.Errorf("line 1: two columns are named %.60q", name)
@@ -90,7 +99,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 	t := &table{rows: -1, close: f.Close}
 	t.there.add(names...)
 	if t.columns, err = w.pick(names); err != nil {
-		if len(names) == 1 && strings.ContainsAny(names[0], ",;\t") {
+		if len(names) == 1 && strings.ContainsAny(names[0], ",;|\t") {
 			return nil, fmt.Errorf("line 1 names one column, %.60q: commas must separate the values of a .csv file, and tabs "+
 				"those of a .tsv file", names[0])
 		}
@@ -109,7 +118,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 				"with a separator or line break in it must be in quotes", line, len(values), len(names))}
 		}
 		if err != nil {
-			return nil, fail(err)
+			return nil, csvError(err)
 		}
 		rec := make([]string, len(t.columns))
 		for i, column := range t.columns {

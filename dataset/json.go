@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -34,6 +35,7 @@ func openJSON(f io.ReadCloser, w wanted) (*table, error) {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			err = errors.New("the file ends in the middle of the array (truncated?)")
 		}
+		err = pythonsOwn(err)
 		return fmt.Errorf("row %d (near byte %d): %w", row, dec.InputOffset(), err)
 	}
 	return records(f, w, func() ([]byte, error) {
@@ -234,6 +236,20 @@ func object(raw []byte) (keys []string, values map[string]json.RawMessage, err e
 func incompleteObject(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the object is incomplete (truncated, or spread over several lines of a JSONL file?)")
+	}
+	return pythonsOwn(err)
+}
+
+// pythonsOwn returns a clearer error if err is about what Python writes in place of JSON, or else err.
+func pythonsOwn(err error) error {
+	if _, ok := errors.AsType[*json.SyntaxError](err); !ok {
+		return err
+	}
+	switch what := err.Error(); {
+	case strings.HasPrefix(what, "invalid character 'N' "), strings.HasPrefix(what, "invalid character 'I' "):
+		return fmt.Errorf("%w: NaN, Infinity and None are not JSON: write null", err)
+	case strings.HasPrefix(what, `invalid character '\''`):
+		return fmt.Errorf("%w: it is %s", err, python)
 	}
 	return err
 }

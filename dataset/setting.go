@@ -4,7 +4,9 @@ import "fmt"
 
 // A SettingError is an error that another value of a setting would avoid.
 type SettingError struct {
-	Name string // of the setting: "columns" and "split" of Options, or "seq" of package training's Encoder
+	// Name is that of the setting: "columns" and "split" of Options, "text" for a file that is one, or "seq" of package
+	// training's Encoder.
+	Name string
 	Err  error
 }
 

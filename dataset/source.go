@@ -350,6 +350,7 @@ var foreign = []struct{ magic, what string }{
 	{"ARROW1", "an Arrow file: convert it to parquet"},
 	{"PARE", "an encrypted parquet file: decrypt it first"},
 	{"version https://git-lfs", "a Git LFS pointer, not the data: fetch the data with git lfs pull"},
+	{"\xff\xfe\x00\x00", "UTF-32 text: convert it to UTF-8"},
 	{"\xff\xfe", "UTF-16 text: convert it to UTF-8"},
 	{"\xfe\xff", "UTF-16 text: convert it to UTF-8"},
 	{"<", "a web page or XML, not data"},
@@ -489,6 +490,10 @@ func openText(f io.ReadCloser, start, name string, w wanted) (*table, error) {
 	case start == "":
 		return nil, errors.New("the file starts with nothing but white space: must be parquet, a JSON array or JSON lines")
 	}
-	return nil, fmt.Errorf("this is neither parquet nor a JSON array nor JSON lines (it starts with %.20q); "+
+	err := fmt.Errorf("this is neither parquet nor a JSON array nor JSON lines (it starts with %.20q); "+
 		"a file of values separated by commas must be named .csv", start)
+	if w.Training {
+		return nil, &SettingError{"text", fmt.Errorf("%w, and plain text be given as a text", err)}
+	}
+	return nil, err
 }

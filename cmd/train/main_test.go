@@ -516,7 +516,7 @@ func TestRefused_BeforeAnythingIsWritten(t *testing.T) {
 		"empty data":   {cli.Failed, small(t, out, "--data", file("empty.json", "[]")), "no rows"},
 		"answers without text": {cli.Failed, small(t, out, "--data",
 			file("silent.json", `[{"instruction": "a", "output": ""}]`)), "nothing"},
-		"not JSON":              {cli.Failed, small(t, out, "--data", file("x.json", "hello")), "neither parquet nor"},
+		"not JSON":              {cli.Failed, small(t, out, "--data", file("x.json", "hello")), "given as a text (--text)"},
 		"a long row":            {cli.Failed, small(t, out, "--seq", "4"), "--seq"},
 		"an adapter of no kind": {cli.Failed, small(t, out, "--model", adapter), "only LORA is supported"},
 		"no such model":         {cli.Failed, small(t, out, "--model", filepath.Join(dir, "none")), "none"},

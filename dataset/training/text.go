@@ -71,7 +71,7 @@ func readText(path string) (string, error) {
 		return "", err
 	}
 	if !utf8.Valid(b) {
-		return "", errors.New(path + ": not valid UTF-8: convert it")
+		return "", errors.New(path + ": not valid UTF-8: convert it, or unpack it if it is compressed")
 	}
 	return string(b), nil
 }
