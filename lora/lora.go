@@ -95,8 +95,8 @@ func (s Spec) inLayers(module string) bool {
 	return err == nil && slices.Contains(s.Layers, layer)
 }
 
-// Idle returns a part of s, as in its text, that means none of the modules of a model, the linear layers: of Exclude, of
-// Layers, or a pattern. It returns "" if there is none.
+// Idle returns a part of s, as in its text, that means none of the modules of a model, the linear layers: of Exclude,
+// of Layers, or a pattern. It returns "" if there is none.
 func (s Spec) Idle(modules []string) string {
 	some := func(s Spec) bool {
 		return slices.ContainsFunc(modules, func(module string) bool {

@@ -18,7 +18,8 @@ const (
 	maxTop     = 20   // most probable tokens with their log probabilities
 )
 
-// mostProbable is a nucleus of the most probable token alone, which clients ask for by 0. The GPU can still draw from it.
+// mostProbable is a nucleus of the most probable token alone, which clients ask for by 0. The GPU can still draw from
+// it.
 const mostProbable = 1e-9
 
 // A question is one request to a model, whichever API it came by.
