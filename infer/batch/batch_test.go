@@ -309,25 +309,27 @@ type slow struct{ broken }
 
 func (slow) Prepare(ctx context.Context) { <-ctx.Done() }
 
-// stalling is a constraint that prepares every mask but the first for as long as its answer is wanted.
+// A stalling constraint counts its masks, and calls a function before the second one.
 type stalling struct {
 	broken
-	masks *atomic.Int64
+	masks  *atomic.Int64
+	second func(ctx context.Context)
 }
 
-func (s stalling) Prepare(ctx context.Context) {
-	if s.masks.Add(1) > 1 {
-		<-ctx.Done()
+func (c stalling) Prepare(ctx context.Context) {
+	if c.masks.Add(1) == 2 {
+		c.second(ctx)
 	}
 }
 
 // TestBatch_SlowConstraintsHoldNoPlace has an answer in all of the room for one, and while its constraint prepares its
-// second mask, another one comes to its end.
+// second mask, another one comes. That comes to its end, also if the first answer goes on before it has.
 func TestBatch_SlowConstraintsHoldNoPlace(t *testing.T) {
 	b := New(&memory{t: t, rows: 64, pieces: 1, tokens: make([]int32, 64*model.PoolBlock)}, codec, vocab, Options{})
 	defer b.Close()
-	start := func(c infer.Constraint) *Answer {
-		a, err := b.Start(Request{Prompt: []int32{5}, Options: infer.Options{MaxTokens: 5, IgnoreEnd: true, Constraint: c}})
+	start := func(tokens int, c infer.Constraint) *Answer {
+		a, err := b.Start(Request{Prompt: []int32{5}, Options: infer.Options{MaxTokens: tokens, IgnoreEnd: true,
+			Constraint: c}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,15 +337,25 @@ func TestBatch_SlowConstraintsHoldNoPlace(t *testing.T) {
 	}
 	ctx, cancel := contextWith(t)
 	defer cancel()
-	held := start(stalling{masks: new(atomic.Int64)})
+	released := make(chan struct{})
+	first := stalling{masks: new(atomic.Int64), second: func(ctx context.Context) {
+		select {
+		case <-ctx.Done():
+		case <-released:
+		}
+	}}
+	held := start(500, first)
 	if !held.Next(ctx) {
 		t.Fatal(held.Err())
 	}
-	other := start(nil)
-	for n := range 6 {
-		if more := other.Next(ctx); more != (n < 5) {
+	other := start(50, stalling{masks: new(atomic.Int64), second: func(context.Context) { close(released) }})
+	for n := range 51 {
+		if more := other.Next(ctx); more != (n < 50) {
 			t.Errorf("after %d tokens: %v %v", n, more, other.Err())
 		}
+	}
+	if n := first.masks.Load(); n > 400 {
+		t.Errorf("the first answer has %d tokens before the other one has 50", n)
 	}
 	held.Close()
 }

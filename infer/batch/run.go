@@ -146,9 +146,15 @@ func (b *Batch) plan() (pieces []piece) {
 			Blocks: s.blocks, Logits: last && !choice, Choice: last && choice, Draw: draw, Adapter: s.columns()}})
 	}
 	before := b.stats.Preempted
+	running := slices.Clone(b.running)
+	crowded := len(running) > b.stepper.MaxPieces() // some were admitted while others prepared: all get their turns
+	if crowded {
+		from := int(b.stats.Steps % int64(len(running)))
+		running = slices.Concat(running[from:], running[:from])
+	}
 	for _, short := range []bool{true, false} {
-		for _, s := range slices.Clone(b.running) {
-			if (len(s.tokens)-s.computed == 1) == short && slices.Contains(b.running, s) {
+		for _, s := range running {
+			if (crowded || (len(s.tokens)-s.computed == 1) == short) && slices.Contains(b.running, s) {
 				add(s)
 			}
 		}
