@@ -128,35 +128,43 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request,
 	// Not that of a client that has left: the server ends after what f reads is closed.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(r.Context()), s.options.Timeout, errTimeout)
 	defer cancel()
+	select { // here, so that those that wait end with their requests
+	case s.changing <- struct{}{}:
+	case <-ctx.Done():
+		s.fail(w, r, timedOut)
+		return
+	}
 	done := make(chan string, 1) // it is closed if f fails
 	go func() {
 		defer close(done)
-		s.changing.Lock()
-		defer s.changing.Unlock()
+		defer func() { <-s.changing }()
 		defer func() { // or it would end the program: only the handler's own goroutine is guarded
 			if fault := recover(); fault != nil {
 				b.err = s.notLoaded(&batch.Fault{What: "changing the adapters", Panic: fault})
 			}
 		}()
-		if e := s.notLoaded(context.Cause(ctx)); e != nil {
-			b.fail(e)
-			return
-		}
 		if text := f(ctx, b, name); b.err == nil {
 			done <- text
 		}
 	}()
+	var text string
+	var changed bool
 	select {
-	case text, ok := <-done:
-		if !ok {
-			s.fail(w, r, b.err)
+	case text, changed = <-done:
+	case <-ctx.Done():
+		select {
+		case text, changed = <-done: // in the last moment
+		default:
+			s.fail(w, r, timedOut)
 			return
 		}
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Write([]byte(text))
-	case <-ctx.Done():
-		s.fail(w, r, timedOut)
 	}
+	if !changed {
+		s.fail(w, r, b.err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write([]byte(text))
 }
 
 // nameable reports whether a model may have a name that a client sends.

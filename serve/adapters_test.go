@@ -148,8 +148,7 @@ func TestAdapters_SlowDisksHoldNobody(t *testing.T) {
 	load("broken", http.StatusGatewayTimeout)
 	close(disk)
 	<-dropped
-	f.changing.Lock() // until all is over
-	defer f.changing.Unlock()
+	f.changing <- struct{}{} // when all is over
 	if n := len(f.all()); n != 1 {
 		t.Errorf("%d models", n)
 	}

@@ -49,8 +49,8 @@ type Server struct {
 	routes   http.Handler
 	ready    atomic.Bool
 	closed   atomic.Bool
-	changing sync.Mutex // held while an adapter is loaded or dropped
-	lock     sync.Mutex // of models
+	changing chan struct{} // holds one while an adapter is loaded or dropped
+	lock     sync.Mutex    // of models
 	models   []*Model
 	// ends is done when requests must end though they are not finished.
 	ends context.Context
@@ -70,7 +70,7 @@ func New(o Options) *Server {
 	if o.Body == 0 {
 		o.Body = 4 << 20
 	}
-	s := &Server{options: o}
+	s := &Server{options: o, changing: make(chan struct{}, 1)}
 	for _, key := range o.Keys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(key)))
 	}
