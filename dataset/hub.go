@@ -85,7 +85,8 @@ type repository struct {
 	paths    []string // sorted, relative, with slashes
 	fetch    func(path string) (local string, err error)
 	revision func(files []string) (string, error)
-	parquet  string // the spec of the hub's own copy in parquet, if there may be one
+	parquet  string   // the spec of the hub's own copy in parquet, if there may be one
+	apart    []string // Options.Apart that are in it, as paths are
 }
 
 // openHub reads the files of one split. It fetches each file only when the reader reaches it, but the dataset's card at
@@ -162,7 +163,28 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
+	for _, file := range o.Apart {
+		if path, inside := pathIn(full, file); inside {
+			r.apart = append(r.apart, path)
+		}
+	}
 	return r.open(ctx, config, o, w)
+}
+
+// pathIn returns the path of a file that is in a directory, or shall be, relative to it and with slashes.
+func pathIn(dir, file string) (path string, inside bool) {
+	real := func(dir string) string {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return real
+		}
+		return dir
+	}
+	abs, err := filepath.Abs(file)
+	if err != nil || file == "" {
+		return "", false
+	}
+	rel, err := filepath.Rel(real(dir), filepath.Join(real(filepath.Dir(abs)), filepath.Base(abs)))
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
 // open opens the files of a split: that of the options, or one that follows the config.
@@ -185,6 +207,9 @@ func (r *repository) open(ctx context.Context, config string, o Options, w wante
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s: %w", r.name, err)
 	}
+	if err := r.keptApart(config, split, chosen.files); err != nil {
+		return nil, fmt.Errorf("dataset: %s: %w", r.name, err)
+	}
 	revision, err := r.revision(chosen.files)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s: %w", r.name, err)
@@ -200,6 +225,24 @@ func (r *repository) open(ctx context.Context, config string, o Options, w wante
 		}})
 	}
 	return newSource(r.name+chosen.suffix, revision, o, w, parts)
+}
+
+// keptApart returns an error if a split of these files would have one that is to be apart, once that is there.
+func (r *repository) keptApart(config, split string, files []string) error {
+	for _, path := range r.apart {
+		if !slices.Contains(r.paths, path) {
+			with, err := choose(append(slices.Clone(r.paths), path), r.read, config, split)
+			if err != nil {
+				continue
+			}
+			files = with.files
+		}
+		if slices.Contains(files, path) {
+			return &SettingError{"split", fmt.Errorf("%s would be read as its rows: put that into another directory, or name "+
+				"the files of the split", path)}
+		}
+	}
+	return nil
 }
 
 // read returns the content of a file that describes the dataset.

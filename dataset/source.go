@@ -34,6 +34,9 @@ type Options struct {
 	Starter []byte   // the parquet file that StarterSpec names
 	Hub     *hub.Hub // fetches hub ids; nil: hub.FromEnv()
 
+	// Apart are files that the caller reads or writes otherwise. A directory whose split would have one is an error.
+	Apart []string
+
 	// SkipBad has Next go on after a row that it cannot read, for which it returns a [BadRow].
 	SkipBad bool
 }

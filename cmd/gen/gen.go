@@ -96,7 +96,7 @@ func (g *gen) open(ctx context.Context, specs ...string) (*dataset.Sources, erro
 	h.Progress = g.showDownload
 	h.Waiting = func(message string) { g.say("%s", message) }
 	return dataset.OpenAll(ctx, specs, dataset.Options{
-		Split: g.split, Columns: columns, Starter: data.Starter, Hub: h, SkipBad: g.skipBad,
+		Split: g.split, Columns: columns, Starter: data.Starter, Hub: h, SkipBad: g.skipBad, Apart: g.apart(),
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -15,7 +14,6 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
-	"restyle/internal/disk"
 	"restyle/teacher"
 	"restyle/voice"
 )
@@ -310,10 +308,7 @@ func (o *options) checkFiles() error {
 			}
 		}
 	}
-	outputs := []struct{ flag, path string }{
-		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"out", dataset.RejectsPath(o.out)}, {"card", o.card},
-		{"emit-batch", o.emit},
-	}
+	outputs := o.outputs()
 	for i, file := range outputs {
 		for _, before := range outputs[:i] {
 			if file.path != "" && cli.SameFile(file.path, before.path) {
@@ -329,25 +324,25 @@ func (o *options) checkFiles() error {
 			return cli.Usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
 		}
 	}
-	for _, file := range append(outputs, struct{ flag, path string }{"ingest-batch", o.ingest}) {
-		if dir := o.sourceAround(file.path); dir != "" && !o.report {
-			return cli.Usagef("--%s %s: is in --source %s, so the same command would read it as a source: choose another "+
-				"directory, or name the files to read (--split)", file.flag, file.path, dir)
-		}
-	}
 	return nil
 }
 
-// sourceAround returns the source that is a directory around the file at path, unless --split says what is read of it.
-func (o *options) sourceAround(path string) string {
-	for _, source := range o.sources {
-		info, err := os.Stat(source)
-		if err != nil || !info.IsDir() || dataset.LocalPath(source) == "" || o.split != "train" || path == "" {
-			continue
-		}
-		if dir, err := disk.RealPath(source); err == nil && disk.Holds(dir, path) {
-			return source
-		}
+// outputs returns the files that gen may write, each with its flag.
+func (o *options) outputs() []struct{ flag, path string } {
+	return []struct{ flag, path string }{
+		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"out", dataset.RejectsPath(o.out)}, {"card", o.card},
+		{"emit-batch", o.emit},
 	}
-	return ""
+}
+
+// apart returns the files that must not be read as a source's rows: the next run would otherwise read what this one
+// writes.
+func (o *options) apart() (files []string) {
+	if o.report || o.dryRun || o.preview > 0 {
+		return nil
+	}
+	for _, file := range o.outputs() {
+		files = append(files, file.path)
+	}
+	return append(files, o.ingest)
 }

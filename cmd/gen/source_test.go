@@ -50,14 +50,16 @@ func TestSourceIsNotOverwritten(t *testing.T) {
 	must(t, cli.Usage, "--source", soft, "--out", source)
 	must(t, cli.Usage, "--source", source, "--out", filepath.Join(dir, "x.json"), "--card", hard)
 	must(t, cli.Usage, "--source", source, "--out", filepath.Join(dir, "x.json"), "--model", "m", "--emit-batch", soft)
-	for _, around := range []string{dir, filepath.Dir(dir)} { // the second run would read what the first one wrote
-		o := must(t, cli.Usage, "--source", around, "--out", filepath.Join(dir, "x.json"))
-		contains(t, o.stderr, "is in --source "+around+", so the same command would read it")
+	// The second run would read what the first one wrote.
+	for _, around := range [][]string{{dir}, {dir + ":default"}, {dir, "--split", "*.json"}} {
+		o := must(t, cli.Failed, append([]string{"--out", filepath.Join(dir, "x.json"), "--source"}, around...)...)
+		contains(t, o.stderr, "x.json would be read as its rows")
 	}
 	if after := tree(t, dir); after != before {
 		t.Errorf("something was written:\n%s\n%s", before, after)
 	}
 	must(t, cli.Done, "--source", dir, "--split", "rows.json", "--out", filepath.Join(dir, "x.json"), "--rows", "3")
+	must(t, cli.Done, "--source", dir, "--split", "rows.json", "--out", filepath.Join(dir, "x.parquet"), "--rows", "3")
 }
 
 // TestRowsWithoutAnswer uses rows that lack a part: gen must count and name them, and make the others.
