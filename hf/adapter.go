@@ -322,7 +322,7 @@ func checkAdapter(s lora.Spec, shapes map[string][]int) error {
 		return fmt.Errorf("%s %s missing, the other half of an adapter: get the file again", few(single), are(single))
 	case len(foreign) > 0 && !slices.ContainsFunc(foreign, func(name string) bool { return !embeds.MatchString(name) }):
 		return fmt.Errorf("%s %s there whole, as PEFT saves an embedding or a head that was resized, and not in "+
-			"modules_to_save: add it there if it is to replace the base's", few(foreign), are(foreign))
+			"modules_to_save: if it has as many rows as the base's, add it there", few(foreign), are(foreign))
 	case foreign != nil:
 		return fmt.Errorf("%s %s in none of target_modules and modules_to_save: the configuration belongs to another adapter",
 			few(foreign), are(foreign))

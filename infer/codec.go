@@ -183,6 +183,19 @@ func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err er
 	return template, nil
 }
 
+// CheckTokenizer returns an error if the tokenizer.json of a model cannot be read, or belongs to another model. It
+// returns nil if there is none.
+func CheckTokenizer(c *hf.Checkpoint) error {
+	t, err := tokenizer.Read(c.ReadFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = checkTokenizer(t, c)
+	}
+	return err
+}
+
 // checkTokenizer reports how a tokenizer does not fit a model: text may become ids for which the model has no
 // embedding, it lacks all tokens that end the model's answers, or has less than half as many tokens as there are
 // embeddings. (There are often a few more embeddings than tokens, to have a round number.) Added tokens need no

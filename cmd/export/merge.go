@@ -59,6 +59,10 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 	if err != nil {
 		return err
 	}
+	if err := infer.CheckTokenizer(shown); err != nil {
+		return fmt.Errorf("the tokenizer in %s does not fit its base: %w; without tokenizer.json there, the model gets the "+
+			"base's", in, err)
+	}
 	t := moves{cells: map[cell]hf.Difference{}}
 	show := &cli.Progress{Line: status}
 	done := 0

@@ -97,6 +97,7 @@ func TestMerge_Cases(t *testing.T) {
 		{"base of the adapter", named, right, nil, "", cli.Done, "layer 1     "},
 		{"base beside the adapter", `, "base_model_name_or_path": "./base"`, "", nil, "", cli.Done, "try it: "},
 		{"files of its own", named, right, nil, "", cli.Done, "try it: "},
+		{"tokenizer of another model", named, right, nil, "", cli.Failed, "does not fit its base: its ids go up to "},
 		{"on the hub", `, "base_model_name_or_path": "owner/base"`, "", nil, "", cli.Done, "try it: "},
 		{"no base", "", "", nil, "", cli.Usage, "does not name its base model: say where it is with --base"},
 		{"base that is gone", `, "base_model_name_or_path": "/no/such"`, "", nil, "", cli.Usage,
@@ -122,8 +123,12 @@ func TestMerge_Cases(t *testing.T) {
 			in, out := adapterOf(t, c.more, c.record, c.change), filepath.Join(t.TempDir(), "out")
 			expect.OK(t, os.CopyFS(filepath.Join(in, "base"), os.DirFS(base)))
 			name := in
-			if c.name == "files of its own" { // as of train --template
+			switch c.name {
+			case "files of its own": // as of train --template
 				expect.OK(t, os.WriteFile(filepath.Join(in, "tokenizer_config.json"), []byte(`{"chat_template": "own"}`), 0o666))
+			case "tokenizer of another model":
+				expect.OK(t, os.WriteFile(filepath.Join(in, "tokenizer.json"),
+					[]byte(expect.Read(t, "../../data/starter-llama/tokenizer.json")), 0o666))
 			}
 			if c.name == "on the hub" {
 				expect.InCache(t, map[string]string{"owner/adapter": in, "owner/base": base})
