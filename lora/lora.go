@@ -106,7 +106,7 @@ func (s Spec) Idle(modules []string) string {
 	}
 	for _, name := range s.Exclude.Names {
 		one := Targets{Names: []string{name}}
-		if name != "lm_head" && !some(Spec{Rank: 1, Targets: one}) { // of some models the head is the embedding
+		if !some(Spec{Rank: 1, Targets: one}) {
 			return Spec{Exclude: one}.String()
 		}
 	}

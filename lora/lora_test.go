@@ -79,7 +79,7 @@ func TestOf(t *testing.T) {
 func TestIdle(t *testing.T) {
 	for _, c := range []struct{ spec, idle string }{
 		{"", ""},
-		{"exclude=k_proj+lm_head,layers=0+10+1,r:down_proj|q_proj=3", ""},
+		{"exclude=k_proj,layers=0+10+1,r:down_proj|q_proj=3", ""},
 		{"exclude=q_proj+p_proj+v_proj", "exclude=p_proj"},
 		{"exclude=self_attn", "exclude=self_attn"}, // which has linear layers, and is none
 		{"unmatch=.*q_proj", ""},

@@ -112,7 +112,7 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 // An adapter that another program has made may have such parts. Like the error of Check, it begins with the field's
 // name.
 func (c Config) CheckIdle(m model.Config) error {
-	var modules []string
+	modules := []string{"lm_head"} // also where it is the embedding
 	for _, p := range m.Params() {
 		if module, ok := strings.CutSuffix(p.Name, ".weight"); ok && len(p.W.Shape) == 2 {
 			modules = append(modules, module)
