@@ -142,11 +142,16 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 }
 
 // languagesOf returns the language of each row: the given one or, if it is "", that of the row's certificate. As
-// [dataset.Certify], it finds that by content, and for a row that was edited by its number.
+// [dataset.Certify], it finds that by content, and for a row that was edited by its number, unless the certificate's row
+// is there.
 func languagesOf(rows []dataset.Rewritten, certs []dataset.Certificate, given string) []string {
 	languages := slices.Repeat([]string{given}, len(rows))
 	if given != "" {
 		return languages
+	}
+	there := map[string]bool{}
+	for _, row := range rows {
+		there[row.SHA256()] = true
 	}
 	ofHash, ofRow := map[string]string{}, map[int]string{}
 	for _, c := range certs {
@@ -162,7 +167,10 @@ func languagesOf(rows []dataset.Rewritten, certs []dataset.Certificate, given st
 		case len(slices.Compact(tags)) > 1:
 			language = AnyLanguage
 		}
-		ofHash[c.SHA256], ofRow[c.Row] = language, language
+		ofHash[c.SHA256] = language
+		if !there[c.SHA256] {
+			ofRow[c.Row] = language
+		}
 	}
 	for i, row := range rows {
 		languages[i] = cmp.Or(ofHash[row.SHA256()], ofRow[i])
