@@ -93,7 +93,7 @@ func (l *loader) own(ctx context.Context, ref modelRef) error {
 	return err
 }
 
-// noBase says what to do about an adapter whose base is not found: serve has no --base.
+// noBase says what to do about an adapter whose base is not found, which serve has no flag for.
 func noBase(ref modelRef, err error) error {
 	missing, is := errors.AsType[*models.NoBase](err)
 	if !is {
