@@ -142,8 +142,8 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 }
 
 // languagesOf returns the language of each row: the given one or, if it is "", that of the row's certificate. As
-// [dataset.Certify], it finds that by content, and for a row that was edited by its number, unless the certificate's row
-// is there.
+// [dataset.Certify], it finds that by content, and for a row that was edited by its number, unless the row of that
+// certificate is there.
 func languagesOf(rows []dataset.Rewritten, certs []dataset.Certificate, given string) []string {
 	languages := slices.Repeat([]string{given}, len(rows))
 	if given != "" {
