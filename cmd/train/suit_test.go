@@ -139,13 +139,13 @@ func TestSuit_Small(t *testing.T) {
 		flags   []string
 		lr, val float64
 	}{
-		{nil, 5e-4, 0},
+		{nil, 1e-4, 0},
 		{[]string{"--lr", "1e-4"}, 1e-4, 0},
 		{[]string{"--lora"}, 2e-3, 0},
 		{[]string{"--lora", "r=4", "--lr", "1e-4"}, 1e-4, 0},
-		{[]string{"--val", "0.1"}, 5e-4, 0.1},
-		{[]string{"--patience", "2"}, 5e-4, 0.05},
-		{[]string{"--eval-every", "20"}, 5e-4, 0.05},
+		{[]string{"--val", "0.1"}, 1e-4, 0.1},
+		{[]string{"--patience", "2"}, 1e-4, 0.05},
+		{[]string{"--eval-every", "20"}, 1e-4, 0.05},
 	} {
 		o, f := newOptions(io.Discard, io.Discard)
 		if code, done := f.Parse(c.flags); done {
