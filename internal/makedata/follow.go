@@ -63,8 +63,8 @@ use the name $other for it`, "\n")
 type follower func(d Draw, row Row) (Row, error)
 
 // followUps returns questions that refer to the answer before: those that topics have, and those for another value or
-// name. rows are training rows.
-func followUps(seed uint64, kinds []Kind, topics []Topic, rows []Row) ([]Later, error) {
+// name. rows are training rows. Each round, counted from 0, asks others after the same rows.
+func followUps(seed uint64, round int, kinds []Kind, topics []Topic, rows []Row) ([]Later, error) {
 	ways := map[string][]follower{} // by group and name; each is used for rowsPerChange rows
 	for _, k := range kinds {
 		if way := k.change(); way != nil {
@@ -76,7 +76,11 @@ func followUps(seed uint64, kinds []Kind, topics []Topic, rows []Row) ([]Later, 
 	}
 	var all []Later
 	used := map[string]int{}
-	d := newDraw(seed, "follow-ups")
+	purpose := "follow-ups"
+	if round > 0 {
+		purpose += fmt.Sprint("/", round)
+	}
+	d := newDraw(seed, purpose)
 	for _, row := range rows {
 		name := row.group + row.kind.Name
 		list, n := ways[name], used[name]
@@ -84,7 +88,7 @@ func followUps(seed uint64, kinds []Kind, topics []Topic, rows []Row) ([]Later, 
 			continue
 		}
 		used[name]++
-		next, err := list[n%len(list)](d, row)
+		next, err := list[(n+round*rowsPerFollow/rowsPerChange)%len(list)](d, row)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", row.kind.Name, err)
 		}

@@ -47,6 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"and check them; all shows every topic")
 	later := flags.String("follow-ups", "", "write questions that refer to training rows and their answers into this "+
 		"file, and nothing else")
+	round := flags.Int("round", 0, "with --follow-ups: the round of questions; each asks others after the same rows")
 	rows := flags.Int("rows", 3, "with --kind and --topic: rows to show of each")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -60,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case *kind != "":
 		err = show(ctx, *seed, *kind, *rows, stdout)
 	case *later != "":
-		err = writeFollowUps(*seed, *later)
+		err = writeFollowUps(*seed, *round, *later)
 	case *topic != "":
 		err = showTopics(ctx, *seed, *topic, *rows, stdout)
 	default:

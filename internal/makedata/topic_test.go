@@ -209,6 +209,14 @@ func TestBuildTyped(t *testing.T) {
 			t.Errorf("%q is held out and trained", row.Instruction)
 		}
 	}
+	var rounds [3][]Later
+	for i := range rounds {
+		rounds[i], err = followUps(1, i/2, nil, all, train) // 0, 0, 1
+		expect.OK(t, err)
+	}
+	if len(rounds[0]) == 0 || !slices.Equal(rounds[0], rounds[1]) || slices.Equal(rounds[0], rounds[2]) {
+		t.Errorf("rounds of follow-ups: %d, %d and %d", len(rounds[0]), len(rounds[1]), len(rounds[2]))
+	}
 	const question = "fizzbuzz" // of typed.tsv, whose questions may be asked about any topic
 	if !slices.ContainsFunc(typedQuestions(), func(q typedQuestion) bool { return q.text == question }) {
 		t.Fatalf("typed.tsv does not have %q", question)

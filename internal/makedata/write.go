@@ -52,12 +52,12 @@ func encodeLines[T any](values []T) ([]byte, error) {
 }
 
 // writeFollowUps writes the follow-ups of the training rows, for conversations.
-func writeFollowUps(seed uint64, name string) error {
+func writeFollowUps(seed uint64, round int, name string) error {
 	s, err := makeSet(seed)
 	if err != nil {
 		return err
 	}
-	later, err := followUps(seed, s.kinds, s.topics, s.train)
+	later, err := followUps(seed, round, s.kinds, s.topics, s.train)
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	mix := flags.Bool("mix", false, "give the rows of --source instead, with sentences of the files around their answers")
 	learn := flags.Bool("learn", false, "with --mix: the sentences are to be learned as well")
 	whole := flags.Bool("whole", false, "with --mix: all that one row says, around an answer of the same kind")
+	followed := flags.Bool("followed", false, "leave out rows without a follow-up")
 	out := flags.String("out", "", "file to write: chat messages, a JSON object per line")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -94,6 +95,9 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	var file bytes.Buffer
 	for _, rows := range sets {
 		turns := link(rows, all, next)
+		if *followed {
+			turns = slices.DeleteFunc(turns, func(t []message) bool { return len(t) == 2 })
+		}
 		random.Shuffle(len(turns), func(i, j int) { turns[i], turns[j] = turns[j], turns[i] })
 		for _, c := range join(turns, *most, random) {
 			if err := json.NewEncoder(&file).Encode(c); err != nil {

@@ -69,7 +69,7 @@ func TestConversations(t *testing.T) {
 }
 
 // TestFollowUps checks that a question about the answer before comes right after it, with the answer that the file has,
-// that rows which the file lacks are added, and what --mix puts around answers.
+// that rows which the file lacks are added, what --followed leaves out, and what --mix puts around answers.
 func TestFollowUps(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -114,6 +114,9 @@ func TestFollowUps(t *testing.T) {
 		if !strings.Contains(got, want) || strings.Count(got, "\n") != 2 {
 			t.Errorf("%s\nlacks %s", got, want)
 		}
+	}
+	if got := talk("--followed"); !strings.Contains(got, "in one line?") || strings.Contains(got, "what is a list") {
+		t.Errorf("%s\nhas not the row with a question after it alone", got)
 	}
 	if mixed := talk("--mix", "--learn"); strings.Contains(mixed, "train") || !strings.Contains(mixed, "```\\n\\n") {
 		t.Errorf("%s\nhas sentences that are not to be learned, or none", mixed)
