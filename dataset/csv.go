@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -71,11 +72,28 @@ func csvError(err error) error {
 	return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
 }
 
-// openCSV reads RFC 4180: the first record names the columns, and a quoted value may span lines.
+// declared skips the line in which Excel declares the separator of a file, such as sep=; and returns it. Without one, it
+// returns otherwise.
+func declared(r *bufio.Reader, otherwise rune) rune {
+	line, _ := r.Peek(len("sep=;\r\n"))
+	found := declaration.FindSubmatch(line)
+	if found == nil {
+		return otherwise
+	}
+	r.Discard(len(found[0]))
+	return rune(found[1][0])
+}
+
+var declaration = regexp.MustCompile(`^(?i:sep)=([,;|\t])\r?\n`)
+
+// openCSV reads RFC 4180: the first record names the columns, and a quoted value may span lines. Excel's line sep=; may
+// be before it.
 func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 	in := &meter{r: &columnMeter{r: f, separator: byte(separator)}}
 	buffered := bufio.NewReader(in)
 	skipBOM(buffered)
+	separator = declared(buffered, separator)
+	in.r.(*columnMeter).separator = byte(separator)
 	r := csv.NewReader(buffered)
 	r.Comma = separator
 	names, err := r.Read()
@@ -92,7 +110,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 		if strings.Contains(name, "\r") {
 			return nil, errors.New("its lines end with carriage returns alone: convert them to line feeds")
 		}
-		if slices.Contains(names[:i], name) {
+		if name != "" && slices.Contains(names[:i], name) { // spreadsheets leave nameless columns at the end
 			return nil, fmt.Errorf("line 1: two columns are named %.60q", name)
 		}
 	}
