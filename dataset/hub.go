@@ -148,7 +148,7 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && entry.Name() == ".git":
+		case entry.IsDir() && (entry.Name() == ".git" || local != dir && isRun(local)):
 			return fs.SkipDir
 		}
 		path, err := filepath.Rel(dir, local)
@@ -169,6 +169,12 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 		}
 	}
 	return r.open(ctx, config, o, w)
+}
+
+// isRun reports whether a directory is that of a training run, of whose files none has rows.
+func isRun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "run.json"))
+	return err == nil
 }
 
 // pathIn returns the path of a file that is in a directory, or shall be, relative to it and with slashes.

@@ -202,6 +202,20 @@ func TestOpen_DeclaredSplits(t *testing.T) {
 	}
 }
 
+// TestDirectory_LeavesOutWhatTrainWrote reads a directory in which train has run, with the log and the result in it.
+func TestDirectory_LeavesOutWhatTrainWrote(t *testing.T) {
+	dir := t.TempDir()
+	expect.OK(t, os.MkdirAll(filepath.Join(dir, "out", "train"), 0o777))
+	for name, content := range map[string]string{"a.csv": "question,answer\na,b\n", "benchmark_log.csv": "Timestamp\n1\n",
+		"out/run.json": "{}", "out/metrics.jsonl": "{}", "out/tokenizer.json": "{}", "out/train/rank.json": "{}"} {
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666))
+	}
+	rows, _, err := all(dir, Options{})
+	if err != nil || !slices.Equal(rows, []Row{{"a", "", "b", 0}}) {
+		t.Errorf("%v, %v", rows, err)
+	}
+}
+
 // TestHubForms reads CSV and packed files of a hub dataset, whose local names are those of the repository.
 func TestHubForms(t *testing.T) {
 	var packed strings.Builder
