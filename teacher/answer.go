@@ -115,6 +115,9 @@ func (d *decider) checkAnswer(t *task) {
 	case a.Finish == refusedFinish:
 		fail("A1", "the teacher refuses the request: "+a.Text)
 		return
+	case a.Finish == openai.Refusal:
+		fail("A6", fmt.Sprintf("it refuses: %q", shortened([]byte(a.Text))))
+		return
 	case a.Finish == openai.KeyInAnswer:
 		fail("A1", openai.KeyInAnswer)
 		return

@@ -472,6 +472,7 @@ func TestRun_SecondAttempt(t *testing.T) {
 		"length":         {cutOff, true},
 		"content_filter": {"content_filter", false},
 		"tool_calls":     {"tool_calls", false},
+		openai.Refusal:   {"it refuses: ", false},
 		"":               {`ended with ""`, false},
 	} {
 		e := &endings{finish: finish}

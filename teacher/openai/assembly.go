@@ -23,6 +23,7 @@ type assembly struct {
 	thoughts           int      // bytes
 	finish             string   // one of finishReasons, or as it was sent
 	prompt, completion int      // tokens
+	refuses            bool     // some of the text is a refusal
 	odd                []string // how the answer deviates from OpenAI's format
 
 	events  int
@@ -125,10 +126,14 @@ func (a *assembly) answer() Answer {
 		a.deviates("all of the text so far in every chunk")
 		text = unquote(a.lastPart)
 	}
+	finish := a.finish
+	if a.refuses && finish == "stop" {
+		finish = Refusal
+	}
 	return Answer{
 		Text:             text,
 		Thoughts:         a.thoughts,
-		FinishReason:     a.finish,
+		FinishReason:     finish,
 		Model:            a.model,
 		PromptTokens:     a.prompt,
 		CompletionTokens: a.completion,
@@ -326,7 +331,8 @@ func (a *assembly) sure() bool { return a.finish != "" && (a.telling || a.alone)
 // ends means that the choice has a finish reason.
 func (a *assembly) part(c choice, ends bool) (part []byte, thoughts int, f *failure) {
 	for i, raw := range []json.RawMessage{c.Delta, c.Message, c.Text} {
-		said, n, err := read(raw)
+		said, n, refuses, err := read(raw)
+		a.refuses = a.refuses || refuses
 		thoughts = max(thoughts, n)
 		switch {
 		case err != nil:

@@ -141,41 +141,45 @@ func unquote(part []byte) string {
 }
 
 // read returns the text of a delta or a message as the inside of a JSON string, and how many bytes of thoughts it has.
-// If there is no text it is the refusal, which is an answer too, for the caller to judge.
-func read(raw json.RawMessage) (said []byte, thoughts int, err error) {
+// If there is no text it is the refusal.
+func read(raw json.RawMessage) (said []byte, thoughts int, refuses bool, err error) {
 	if isNull(raw) || raw[0] != '{' {
 		return textOf(raw)
 	}
 	var c content
 	if err := unmarshal(raw, &c); err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
-	said, thoughts, err = textOf(c.Content)
+	said, thoughts, refuses, err = textOf(c.Content)
 	if err == nil && len(said) == 0 {
-		said, _, err = textOf(c.Refusal)
+		said, _, _, err = textOf(c.Refusal)
+		refuses = len(said) > 0
 	}
 	for _, thought := range []json.RawMessage{c.ReasoningContent, c.Reasoning, c.Thinking} {
 		if thoughts == 0 && !blank(thought) {
 			thoughts = len(thought)
 		}
 	}
-	return said, thoughts, err
+	return said, thoughts, refuses, err
 }
 
-// textOf returns the text of a content: null, a string, a part or a list of parts.
-func textOf(raw json.RawMessage) (said []byte, thoughts int, err error) { return textIn(raw, maxParts) }
+// textOf returns the text of a content, which is null, a string, a part or a list of parts, and whether a part of it is a
+// refusal.
+func textOf(raw json.RawMessage) (said []byte, thoughts int, refuses bool, err error) {
+	return textIn(raw, maxParts)
+}
 
 // maxParts is how deep parts may be in parts: each level is read once more. One level is usual.
 const maxParts = 8
 
-func textIn(raw json.RawMessage, levels int) (said []byte, thoughts int, err error) {
+func textIn(raw json.RawMessage, levels int) (said []byte, thoughts int, refuses bool, err error) {
 	switch {
 	case levels == 0:
-		return nil, 0, fmt.Errorf("content: more than %d levels of parts: %s", maxParts, excerpt(raw))
+		return nil, 0, false, fmt.Errorf("content: more than %d levels of parts: %s", maxParts, excerpt(raw))
 	case isNull(raw):
-		return nil, 0, nil
+		return nil, 0, false, nil
 	case raw[0] == '"':
-		return raw[1 : len(raw)-1], 0, nil
+		return raw[1 : len(raw)-1], 0, false, nil
 	case raw[0] == '{':
 		var part struct {
 			Type    string          `json:"type"`
@@ -183,28 +187,29 @@ func textIn(raw json.RawMessage, levels int) (said []byte, thoughts int, err err
 			Refusal json.RawMessage `json:"refusal"`
 		}
 		if err := unmarshal(raw, &part); err != nil {
-			return nil, 0, err
+			return nil, 0, false, err
 		}
 		if part.Type == "text" || part.Type == "output_text" || part.Type == "" && len(part.Text) > 0 {
 			return textIn(part.Text, levels-1)
 		}
 		if part.Type == "refusal" {
-			return textIn(part.Refusal, levels-1)
+			said, thoughts, _, err = textIn(part.Refusal, levels-1)
+			return said, thoughts, len(said) > 0, err
 		}
-		return nil, len(raw), nil // thoughts, most likely
+		return nil, len(raw), false, nil // thoughts, most likely
 	case raw[0] == '[':
 		var parts []json.RawMessage
 		if err := json.Unmarshal(raw, &parts); err != nil {
-			return nil, 0, err
+			return nil, 0, false, err
 		}
 		for _, p := range parts {
-			more, n, err := textIn(p, levels-1)
+			more, n, no, err := textIn(p, levels-1)
 			if err != nil {
-				return nil, 0, err
+				return nil, 0, false, err
 			}
-			said, thoughts = append(said, more...), thoughts+n
+			said, thoughts, refuses = append(said, more...), thoughts+n, refuses || no
 		}
-		return said, thoughts, nil
+		return said, thoughts, refuses, nil
 	}
-	return nil, 0, fmt.Errorf("content: neither text nor a list of parts: %s", excerpt(raw))
+	return nil, 0, false, fmt.Errorf("content: neither text nor a list of parts: %s", excerpt(raw))
 }

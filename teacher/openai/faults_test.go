@@ -198,6 +198,7 @@ var scenes = []struct {
 		answers, goodText, 0},
 	{"refusal", stream(events(`{"choices":[{"index":0,"delta":{"refusal":"I will not."},"finish_reason":"stop"}]}`, done)),
 		answers, "I will not.", 0},
+	{"refusal in parts", stream(plain(`"stop"`, `[{"type":"refusal","refusal":"I will not."}]`)), answers, "I will not.", 0},
 	{"finish repeated beside usage", stream(events(delta(goodText), finishStop, strings.Replace(finishStop, "{",
 		`{"usage":{"prompt_tokens":1,"completion_tokens":1},`, 1))), answers, goodText, 0},
 	{"text after DONE", stream(goodStream + events(delta("more"))), answers, goodText, 0},
@@ -441,7 +442,7 @@ func TestFaults_OfServers(t *testing.T) {
 						if err != nil || a.Text != text {
 							t.Fatalf("got %.80q, error %v; want the answer %.80q", a.Text, err, text)
 						}
-						if a.FinishReason != "stop" || a.Endpoint != "http://teacher.localhost/v1" {
+						if a.FinishReason != finishOf(a) || a.Endpoint != "http://teacher.localhost/v1" {
 							t.Errorf("answer %+v", a)
 						}
 					case refuses, dies, retries, waits:
@@ -514,4 +515,12 @@ func TestFaults_OfServers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// finishOf returns the finish reason of the answers of the table.
+func finishOf(a Answer) string {
+	if a.Text == "I will not." {
+		return Refusal
+	}
+	return "stop"
 }

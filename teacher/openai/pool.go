@@ -13,6 +13,9 @@ import (
 
 const longestBackoff = time.Minute
 
+// Refusal is the finish reason of an answer that is complete and, as its server says, a refusal: the text is why.
+const Refusal = "refusal"
+
 // KeyInAnswer is the finish reason of an answer that contained the API key. All that
 // the endpoint sent is removed from such an answer.
 const KeyInAnswer = "the API key is in it"
@@ -21,7 +24,7 @@ const KeyInAnswer = "the API key is in it"
 type Answer struct {
 	Text         string // without the model's reasoning
 	Thoughts     int    // bytes of reasoning that came apart from the text
-	FinishReason string // "stop", "length", "content_filter", ..., in OpenAI's spelling; or KeyInAnswer
+	FinishReason string // "stop", "length", "content_filter", ..., in OpenAI's spelling; KeyInAnswer or Refusal
 	Model        string // as the endpoint names it, which may differ from the request
 	Endpoint     string // base URL
 
