@@ -36,6 +36,7 @@ func TestUsage(t *testing.T) {
 		{"--base-url ftp://127.0.0.1/v1 --model m", "http"},
 		{"--base-url http://127.0.0.1:1/v1,http://127.0.0.1:1/v1/ --model m", "twice"},
 		{"--judge m --teacher builtin", "--judge-url"},
+		{"--judge-url http://127.0.0.1:1/v1", "set --judge as well"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			args := append([]string{"--source", tasks(t, 10), "--out", f.out}, strings.Fields(c.args)...)

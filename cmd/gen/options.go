@@ -209,6 +209,8 @@ func (o *options) check() error {
 		return cli.Usagef("--min-tone %d: must be 1 to 5, or 0 to refuse no answer", o.minTone)
 	case o.minTone > 0 && o.judge == "":
 		return cli.Usagef("--min-tone %d: needs a judge that rates the tone: set --judge", o.minTone)
+	case len(o.judgeURLs) > 0 && o.judge == "":
+		return cli.Usagef("--judge-url %s: is the server of a judge: set --judge as well", o.judgeURLs[0])
 	case o.maxTokens < 1:
 		return cli.Usagef("--max-tokens %d: must be at least 1", o.maxTokens)
 	case o.concurrency < 0:
