@@ -101,6 +101,8 @@ func TestLoRA_TrainsFurther(t *testing.T) {
 		{"--lora r=2,alpha=4 --train-only norm", "--lora r=2", "also="},
 		{"--lora r=2 --lora-also norm", "--freeze norm", "also=norm"},
 		{"--lora r=2 --lora-also embed_tokens", "--lora-also norm", "also=embed_tokens+lm_head"},
+		{"--lora r=2 --freeze layers.0", "", "exclude=model.layers.0.self_attn.q_proj+"},
+		{"--lora r=2,unmatch=.*up_proj --freeze layers.0", "--lora r=2", "targets=model.layers.1.self_attn.q_proj+"},
 		{"--lora r=2 --model " + file, "", "weights in Q5_0 and Q8_0"},
 	} {
 		name := filepath.Join(dir, fmt.Sprint(i))
@@ -140,8 +142,8 @@ func TestLoRA_TrainsFurther(t *testing.T) {
 		{"--model %s/0 --out %s", "--out %s: contains --model %s/0"},
 		{"--model %s/0 --base " + file, "another base"},
 		{"--base %s/0", "--base is for adapters"},
-		{"--model %s/7 --out %s", "--out %s: contains --model %s/7"},
-		{"--model %s/7 --quantize-base int8", "the model is quantized already"},
+		{"--model %s/9 --out %s", "--out %s: contains --model %s/9"},
+		{"--model %s/9 --quantize-base int8", "the model is quantized already"},
 	} {
 		flags, want := strings.ReplaceAll(c.flags, "%s", dir), strings.ReplaceAll(c.want, "%s", dir)
 		o := invoke(t, small(t, filepath.Join(dir, "refused"), strings.Fields(flags)...)...)

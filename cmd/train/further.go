@@ -36,7 +36,7 @@ func (t *train) adopt(c *hf.Checkpoint) error {
 	} else {
 		t.cameFrom["lora"] = "the adapter"
 	}
-	t.config.LoRA = a.Spec
+	t.config.LoRA = specOf(a, c.Config)
 	record, err := infer.RecordOf(a)
 	if err != nil || record.QuantizedBase == "" || t.flags.Given("quantize-base") {
 		return err
@@ -48,6 +48,30 @@ func (t *train) adopt(c *hf.Checkpoint) error {
 	}
 	return fmt.Errorf("adapter %s was trained on weights in %.40q: restyle has no such weights: name others with "+
 		"--quantize-base", a.Name, record.QuantizedBase)
+}
+
+// specOf returns the Spec of the adapters that a has. Its configuration may name more modules, such as those that were
+// frozen when it was trained.
+func specOf(a *hf.Adapter, c model.Config) lora.Spec {
+	s := a.Spec
+	var has, lacks []string
+	for _, p := range c.Params() {
+		module := strings.TrimSuffix(p.Name, ".weight")
+		_, _, named := s.Of(module)
+		if _, _, there := a.Of(module); there {
+			has = append(has, module)
+		} else if named && len(p.W.Shape) == 2 {
+			lacks = append(lacks, module)
+		}
+	}
+	switch {
+	case lacks == nil:
+	case s.Exclude.Match == "":
+		s.Exclude.Names = slices.Concat(s.Exclude.Names, lacks)
+	default:
+		s.Targets, s.Exclude, s.Layers = lora.Targets{Names: has}, lora.Targets{}, nil
+	}
+	return s
 }
 
 // sameAdapters reports whether two settings mean the same for a model.
