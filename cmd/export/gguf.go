@@ -147,16 +147,17 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	}
 	show := &cli.Progress{Line: status}
 	pending := beside(out, unchecked)
-	var ends []int32 // with the end of the template's turns
-	if codec, err := infer.CodecOf(shown, ""); err == nil {
-		ends = codec.Ends
-	}
-	notes, err := o.saveGGUF(ctx, d, shown, tensors, pending, hf.GGUFOptions{Mix: mix, Name: nameOf(out), Ends: ends,
+	codec, unread := infer.CodecOf(shown, "") // Ends has the end of the template's turns
+	notes, err := o.saveGGUF(ctx, d, shown, tensors, pending, hf.GGUFOptions{Mix: mix, Name: nameOf(out), Ends: codec.Ends,
 		Done: func(name string, done, total int) { show.Draw("writing", name, float64(done)/float64(total)) }}, show)
 	if err != nil {
 		return err
 	}
 	status.Clear()
+	if unread != nil && shown.Tokenizer.ChatTemplate != "" {
+		notes = append(notes, fmt.Sprintf("the chat template is in the file as it is, but restyle cannot use it, and has not "+
+			"checked what it makes of messages and which tokens end its answers: %v", unread))
+	}
 	for _, n := range notes {
 		fmt.Fprintf(stdout, "note: %s\n", n)
 	}

@@ -218,9 +218,14 @@ func (o options) checkWeights(ctx context.Context, d *kernels.Device, c, back *h
 	return nil
 }
 
-// compared returns texts to be predicted: reference answers, or tokens by chance if the model cannot read them.
+// compared returns texts to be predicted: reference answers, or tokens by chance if the model cannot read them. None is
+// longer than the model's sliding window, because the file's attention has none.
 func (o options) compared(ctx context.Context, c *hf.Checkpoint) (texts []model.Batch, what string, err error) {
 	limit := max(1, min(comparedTokens, comparedBytes/(4*c.Config.Vocab)))
+	longest := limit
+	if c.Config.Window > 0 {
+		longest = min(limit, c.Config.Window)
+	}
 	questions, err := data.Questions()
 	if err != nil {
 		return nil, "", err
@@ -231,14 +236,14 @@ func (o options) compared(ctx context.Context, c *hf.Checkpoint) (texts []model.
 	}
 	if t.unmeasured != nil {
 		random := rand.New(rand.NewPCG(1, 2))
-		ids := make([]int32, min(limit, 64, c.Config.Positions()))
+		ids := make([]int32, min(longest, 64, c.Config.Positions()))
 		for i := range ids {
 			ids[i] = int32(random.IntN(c.Config.Vocab))
 		}
 		return []model.Batch{{IDs: ids}}, "random text", nil
 	}
 	for _, b := range t.answers {
-		n := min(len(b.IDs), limit)
+		n := min(len(b.IDs), limit, longest)
 		if limit -= n; n == 0 {
 			break
 		}

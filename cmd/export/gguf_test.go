@@ -108,6 +108,24 @@ func TestGGUF_KeepsAFailedFileAside(t *testing.T) {
 	}
 }
 
+// TestGGUF_ChecksWhatItCan exports a model whose attention has a window shorter than the texts of the check, and whose
+// chat template cannot be rendered.
+func TestGGUF_ChecksWhatItCan(t *testing.T) {
+	in := t.TempDir()
+	expect.OK(t, os.CopyFS(in, os.DirFS(tinyBase)))
+	path := filepath.Join(in, "config.json")
+	text, err := os.ReadFile(path)
+	expect.OK(t, err)
+	text = bytes.Replace(text, []byte(`"llama"`), []byte(`"mistral"`), 1)
+	text = bytes.Replace(text, []byte(`LlamaForCausalLM`), []byte(`MistralForCausalLM`), 1)
+	expect.OK(t, os.WriteFile(path, bytes.Replace(text, []byte("{"), []byte(`{"sliding_window": 4,`), 1), 0o666))
+	expect.OK(t, os.WriteFile(filepath.Join(in, "chat_template.jinja"), []byte("{% for"), 0o666))
+	if _, printed := exported(t, in, "--gguf", "f32"); !strings.Contains(printed, "of 4 tokens") ||
+		!strings.Contains(printed, "note: the chat template is in the file as it is, but restyle cannot use it") {
+		t.Error(printed)
+	}
+}
+
 // TestGGUF_ReadsTheTokenizerFirst has a file beside a tokenizer that cannot be read: nothing is written to be compared.
 func TestGGUF_ReadsTheTokenizerFirst(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "new", "x.gguf")
