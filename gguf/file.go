@@ -53,6 +53,18 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// Is reports whether a path is that of a regular file that begins as GGUF files do.
+func Is(path string) bool {
+	f, err := disk.OpenInput(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	first := make([]byte, len(magic))
+	_, err = io.ReadFull(f, first)
+	return err == nil && string(first) == magic
+}
+
 // Read is Open for a model in one file of size bytes; name is its name in messages. Close closes r if it is an
 // io.Closer.
 func Read(r io.ReaderAt, size int64, name string) (*File, error) {

@@ -20,8 +20,11 @@ import (
 // ropeFactors is the tensor that has what the frequencies of RoPE are divided by.
 const ropeFactors = "rope_freqs.weight"
 
-// IsGGUF reports whether a path is that of a GGUF file by its name.
-func IsGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
+// IsGGUF reports whether a path is that of a GGUF file, by its name, or by its first bytes: caches name files by their
+// content.
+func IsGGUF(path string) bool {
+	return strings.EqualFold(filepath.Ext(path), ".gguf") || gguf.Is(path)
+}
 
 // IsPath reports whether there is what may be a model at a path: a directory or a GGUF file.
 func IsPath(path string) bool {

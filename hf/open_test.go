@@ -365,4 +365,9 @@ func TestOpen_RefusesFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	blob := filepath.Join(t.TempDir(), "sha256-1f")
+	expect.OK(t, os.WriteFile(blob, []byte("GGUF\x03"), 0o666))
+	if _, err := Open(t.Context(), nil, blob); err == nil || strings.Contains(err.Error(), "directory") {
+		t.Errorf("%s: %v", blob, err)
+	}
 }
