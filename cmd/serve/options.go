@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -125,8 +126,8 @@ func (o *options) check(names []string) error {
 		{"context", o.context, 2}, {"max-tokens", o.maxTokens, 0}, {"sequences", o.sequences, 1}, {"queue", o.queue, 1},
 		{"cache", o.cache, 0}, {"adapter-ranks", o.adapterRanks, 0}, {"body", o.body, 1}, {"connections", o.connections, 1},
 	} {
-		if n.value < n.least {
-			return cli.Usagef("--%s %d: must be at least %d", n.flag, n.value, n.least)
+		if n.value < n.least || n.value > math.MaxInt32 { // or sizes could overflow
+			return cli.Usagef("--%s %d: must be %d to %d", n.flag, n.value, n.least, math.MaxInt32)
 		}
 	}
 	for _, d := range []struct {
