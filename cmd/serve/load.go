@@ -154,6 +154,10 @@ func (l *loader) add(ctx context.Context, ref modelRef, checkpoint *hf.Checkpoin
 	}
 	fmt.Fprintf(l.notes, "%s: %s, %s, template %s, context %d, cache %d tokens, in %.1f s\n", m.Name, engine.Name,
 		engine.Types(), codec.Template.Name, m.Context, pool.Blocks()*model.PoolBlock, time.Since(start).Seconds())
+	if wanted := min(l.context, config.Positions()); m.Context < wanted {
+		fmt.Fprintf(l.notes, "%s: warning: --cache %d keeps fewer tokens than --context %d: a prompt and its answer have %d "+
+			"tokens at most\n", m.Name, l.cache, wanted, m.Context)
+	}
 	for _, n := range engine.Notes {
 		fmt.Fprintf(l.notes, "%s: %s\n", m.Name, n)
 	}
