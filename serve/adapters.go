@@ -13,8 +13,8 @@ import (
 )
 
 // A Loader loads an adapter, by the name that requests will give it and the path that the client sends, as a model that
-// shares another's weights, with a Drop. An error is the request's fault, unless it is batch.ErrNoRoom or
-// batch.ErrClosed.
+// shares another's weights, with a Drop. An error is the request's fault, unless it is batch.ErrNoRoom,
+// batch.ErrClosed or a *batch.Fault.
 type Loader func(ctx context.Context, name, path string) (Model, error)
 
 // BatchAdapter returns a Generator of an adapter.
@@ -79,8 +79,8 @@ func (s *Server) notLoaded(err error) *Error {
 	case errors.Is(err, errTimeout):
 		return timedOut
 	case errors.As(err, &fault):
-		s.log("a fault of this program's", "error", err.Error())
-		return internal("A fault of this program's: the server's log says more.")
+		s.log("a fault of this program's or its machine's", "error", err.Error())
+		return internal("A fault of this program's or its machine's: the server's log says more.")
 	}
 	return refuse("lora_path", "%v", err)
 }
@@ -140,7 +140,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request,
 		defer func() { <-s.changing }()
 		defer func() { // or it would end the program: only the handler's own goroutine is guarded
 			if fault := recover(); fault != nil {
-				b.err = s.notLoaded(&batch.Fault{What: "changing the adapters", Panic: fault})
+				b.err = s.notLoaded(&batch.Fault{What: "changing the adapters", Why: fault})
 			}
 		}()
 		if text := f(ctx, b, name); b.err == nil {

@@ -133,7 +133,13 @@ func (s *shared) attach(g guest) (m serve.Model, err error) {
 		return m, err
 	}
 	place := func(taken []model.Columns) (model.Columns, bool) { return s.model.PlaceAdapter(g.width, taken) }
-	set := func(at model.Columns) error { return s.model.SetAdapter(at, factors) }
+	set := func(at model.Columns) error {
+		err := s.model.SetAdapter(at, factors)
+		if err != nil && s.model.Device().Err() != nil {
+			return &batch.Fault{What: "storing the adapter", Why: err}
+		}
+		return err
+	}
 	a, err := s.batch.Attach(codec, digest, place, set)
 	if err != nil {
 		return m, fmt.Errorf("adapter %s: %w", g.Name, err)

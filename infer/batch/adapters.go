@@ -15,13 +15,14 @@ var (
 	ErrNoRoom  = errors.New("there is no room for the adapter beside the others")
 )
 
-// A Fault is the error of a panic: a fault of this program's, and not of a request.
+// A Fault is the error of a panic, or of what a Batch runs on: a fault of this program's or its machine's, and not of a
+// request.
 type Fault struct {
-	What  string // that failed
-	Panic any
+	What string // that failed
+	Why  any    // the error, or what the panic was about
 }
 
-func (f *Fault) Error() string { return fmt.Sprintf("%s failed: %v", f.What, f.Panic) }
+func (f *Fault) Error() string { return fmt.Sprintf("%s failed: %v", f.What, f.Why) }
 
 // An Adapter is a low-rank adapter on a Batch's model, which answers in the same steps. It is safe for concurrent use.
 type Adapter struct {
