@@ -223,18 +223,16 @@ func (s *Set) add(number int, r row) {
 // nothingLeft returns the error for a set without targets. In tooLong of its rows the question alone takes seq tokens;
 // the others have no answer.
 func (s *Set) nothingLeft(tooLong, seq int) error {
-	err := &dataset.SettingError{Name: "columns", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
-		"no row has an answer (rows: %d): name the column of the answers", s.Name, s.Rows)}
-	if s.Masked > 0 {
-		err = &dataset.SettingError{Name: "columns", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
-			"the rows say of all %d answers that they are not to be learned (rows: %d)", s.Name, s.Masked, s.Rows)}
+	setting, why := "columns", fmt.Sprintf("no row has an answer (rows: %d): name the column of the answers", s.Rows)
+	switch {
+	case tooLong > 0:
+		setting, why = "seq", fmt.Sprintf("the question alone takes all tokens of seq %d (rows: %d of %d), and the other "+
+			"rows have no answer: raise seq", seq, tooLong, s.Rows)
+	case s.Masked > 0:
+		why = fmt.Sprintf("the rows say of all %d answers that they are not to be learned (rows: %d)", s.Masked, s.Rows)
 	}
-	if tooLong > 0 {
-		err = &dataset.SettingError{Name: "seq", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
-			"the question alone takes all tokens of seq %d (rows: %d of %d), and the other rows have no answer: raise seq",
-			s.Name, seq, tooLong, s.Rows)}
-	}
-	return err
+	err := fmt.Errorf("training: %s: nothing is left to train on: %s", s.Name, why)
+	return &dataset.SettingError{Name: setting, Err: err}
 }
 
 // encodeAll encodes conversations on all threads. If several fail, it returns the error of the first row.
@@ -297,19 +295,15 @@ func Join(sets ...*Set) *Set {
 			e.Row += all.Rows
 			all.Examples = append(all.Examples, e)
 		}
-		for _, row := range s.Empty {
-			all.Empty = append(all.Empty, all.Rows+row)
+		for _, rows := range []struct{ of, to *[]int }{
+			{&s.Empty, &all.Empty}, {&s.Typed, &all.Typed}, {&s.Quoted, &all.Quoted}, {&s.LeftOut, &all.LeftOut},
+		} {
+			for _, row := range *rows.of {
+				*rows.to = append(*rows.to, all.Rows+row)
+			}
 		}
 		all.TypedToken = cmp.Or(all.TypedToken, s.TypedToken)
-		for _, row := range s.Typed {
-			all.Typed = append(all.Typed, all.Rows+row)
-		}
-		for _, row := range s.Quoted {
-			all.Quoted = append(all.Quoted, all.Rows+row)
-		}
-		for _, row := range s.LeftOut {
-			all.LeftOut, all.LeftOutRole = append(all.LeftOut, all.Rows+row), cmp.Or(all.LeftOutRole, s.LeftOutRole)
-		}
+		all.LeftOutRole = cmp.Or(all.LeftOutRole, s.LeftOutRole)
 		for _, u := range s.Uncertified {
 			all.Uncertified = append(all.Uncertified, dataset.Uncertified{Row: all.Rows + u.Row, Why: u.Why})
 		}
