@@ -3,6 +3,7 @@ package teacher
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -385,13 +386,10 @@ func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, r
 		if len(diff) > 0 && j.done == nil && j.answered {
 			return nil, false, &DifferentRun{diff}
 		}
-		if len(diff) > 0 {
-			return all, false, j.append(record{Run: &runRecord{Settings: settings, Endpoints: all, Time: now()}})
-		}
-		all = distinct(append(slices.Clone(endpoints), j.run.Endpoints...))
-		if j.done == nil {
-			resumed = j.answered
-			if len(all) == len(j.run.Endpoints) {
+		if len(diff) == 0 {
+			all = distinct(append(slices.Clone(endpoints), j.run.Endpoints...))
+			resumed = j.done == nil && j.answered
+			if j.done == nil && len(all) == len(j.run.Endpoints) {
 				return all, resumed, nil
 			}
 		}
@@ -451,14 +449,7 @@ func (j *Journal) Err() error {
 func (j *Journal) Close() error {
 	close(j.closing)
 	<-j.stopped
-	err := j.Err()
-	if e := j.file.Close(); err == nil {
-		err = e
-	}
-	if e := j.lock.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(j.Err(), j.file.Close(), j.lock.Close()) // all are called
 }
 
 // BackUp renames the journal of a work directory to journal.log.bak, or .bak.2 and so on if that exists, and returns

@@ -301,7 +301,7 @@ func properNames(text, question string) (found [][]string) {
 	}
 	asked := map[string]bool{} // names of the question
 	for i, at := range nameWord.FindAllStringIndex(question, -1) {
-		if r, _ := utf8.DecodeRuneInString(question[at[0]:]); i > 0 && unicode.IsUpper(r) {
+		if i > 0 && startsUpper(question[at[0]:]) {
 			asked[bareName(question[at[0]:at[1]])] = true
 		}
 	}
@@ -357,14 +357,13 @@ func mixes(w string) bool {
 			digits++
 		}
 	}
-	r, _ := utf8.DecodeRuneInString(w)
-	switch {
+	switch r, _ := utf8.DecodeRuneInString(w); {
 	case digits > 0 && upper+lower > 0:
 		return !unicode.IsDigit(r) || len(quantities(w)) == 0 // 5km is a quantity
 	case digits > 0:
 		return strings.Count(w, ".") > 1 // a version or an address
 	}
-	return upper > 1 || upper == 1 && !unicode.IsUpper(r)
+	return upper > 1 || upper == 1 && !startsUpper(w)
 }
 
 // isTitle reports whether a line gives most of its longer words capitals, as titles do.

@@ -52,8 +52,7 @@ func splitIn(language, answer string) Parts {
 		if language == AnyLanguage {
 			tag = Python
 		}
-		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1), Tags: []string{tag},
-			whole: true}
+		return wholeBlock(answer, tag)
 	}
 	p := separate(pieces)
 	p.Other = ""
@@ -76,11 +75,15 @@ func splitIn(language, answer string) Parts {
 	return p
 }
 
+// wholeBlock returns an answer that is code as a whole, without a fence.
+func wholeBlock(answer, tag string) Parts {
+	return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1), Tags: []string{tag}, whole: true}
+}
+
 // splitProse is splitIn for NoLanguage.
 func splitProse(answer string, pieces []piece) Parts {
 	if isPythonProgram(answer) {
-		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1), Tags: []string{Python},
-			whole: true}
+		return wholeBlock(answer, Python)
 	}
 	p := separate(pieces)
 	p.Other = ""
