@@ -49,11 +49,9 @@ func (o options) merge(ctx context.Context, in, out string, stdout io.Writer, st
 	defer base.Close()
 	m := hf.Merge{Base: base, Changes: a.Changes(), Threads: o.threads}
 	if o.onto == "" {
-		record, err := infer.RecordOf(a)
-		if err != nil {
+		if m.Layers, err = trainedOn(a); err != nil {
 			return err
 		}
-		m.Layers = record.QuantizedBase
 	}
 	shown, err := a.On(base)
 	if err != nil {
