@@ -46,11 +46,6 @@ func Compile(schema []byte, v *Vocabulary, around Around) (*Grammar, error) {
 	return g, nil
 }
 
-// AnyObject returns the grammar of all JSON objects, as response_format json_object asks for.
-func AnyObject(v *Vocabulary) (*Grammar, error) {
-	return Compile([]byte(`{"type": "object"}`), v, Around{})
-}
-
 // New returns the constraint of one answer.
 func (g *Grammar) New() infer.Constraint {
 	return &constraint{g: g, at: config{top: g.start}}
