@@ -242,6 +242,23 @@ func (s *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// ever is more requests than any test makes.
+const ever = 1 << 20
+
+// answers returns a hook that answers the first requests with a status and with headers: names, each with its value.
+func answers(first, status int, headers ...string) func(http.ResponseWriter, *http.Request, int) bool {
+	return func(w http.ResponseWriter, _ *http.Request, n int) bool {
+		if n > first {
+			return false
+		}
+		for pair := range slices.Chunk(headers, 2) {
+			w.Header().Set(pair[0], pair[1])
+		}
+		w.WriteHeader(status)
+		return true
+	}
+}
+
 func (s *fakeHub) serveAPI(w http.ResponseWriter, r *http.Request) {
 	api := "/api/" + string(s.kind) + "s/owner/name"
 	switch r.URL.Path {

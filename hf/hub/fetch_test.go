@@ -225,15 +225,7 @@ func TestFetchFaults(t *testing.T) {
 			}
 		}},
 		{name: "429 with seconds", sent: 3<<20 + 17, atLeast: 77 * time.Second, atMost: 79 * time.Second,
-			prepare: func(s *fakeHub) {
-				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-					w.Header().Set("Retry-After", "77")
-					if n == 1 {
-						w.WriteHeader(429)
-					}
-					return n == 1
-				}
-			}},
+			prepare: func(s *fakeHub) { s.onHub = answers(1, 429, "Retry-After", "77") }},
 		{name: "503 with a date", sent: 3<<20 + 17, atLeast: 88 * time.Second, atMost: 91 * time.Second,
 			prepare: func(s *fakeHub) {
 				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -245,17 +237,9 @@ func TestFetchFaults(t *testing.T) {
 				}
 			}},
 		{name: "429 for an hour", wantErr: "asks to wait 1h0m0s: try again then", retry: true, atMost: time.Second,
-			prepare: func(s *fakeHub) {
-				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-					w.Header().Set("Retry-After", "3600")
-					w.WriteHeader(429)
-					return true
-				}
-			}},
+			prepare: func(s *fakeHub) { s.onHub = answers(ever, 429, "Retry-After", "3600") }},
 		{name: "500 for ever", wantErr: "gave up after 6 tries: hub.localhost answered 500", retry: true, atMost: time.Minute,
-			prepare: func(s *fakeHub) {
-				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.WriteHeader(500); return true }
-			}},
+			prepare: func(s *fakeHub) { s.onHub = answers(ever, 500) }},
 		{name: "500 at first", sent: 3<<20 + 17, atMost: time.Minute, prepare: func(s *fakeHub) {
 			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				if n < 6 {
@@ -264,41 +248,18 @@ func TestFetchFaults(t *testing.T) {
 				return n < 6
 			}
 		}},
-		{name: "signed address run out", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				if n == 1 {
-					w.WriteHeader(403)
-				}
-				return n == 1
-			}
-		}},
+		{name: "signed address run out", sent: 3<<20 + 17,
+			prepare: func(s *fakeHub) { s.onCDN = answers(1, 403) }},
 		{name: "redirect loop", wantErr: "redirects without end: stopped after 10 redirects", prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				http.Redirect(w, r, "http://"+cdnHost+"/x", http.StatusTemporaryRedirect)
-				return true
-			}
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				http.Redirect(w, r, "http://"+hubHost+"/y", http.StatusTemporaryRedirect)
-				return true
-			}
+			s.onHub = answers(ever, 307, "Location", "http://"+cdnHost+"/x")
+			s.onCDN = answers(ever, 307, "Location", "http://"+hubHost+"/y")
 		}},
-		{name: "redirect to a file", wantErr: "is not a web address", prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("Location", "file:///etc/passwd")
-				w.WriteHeader(302)
-				return true
-			}
-		}},
-		{name: "redirect without a host", wantErr: "is not a web address", prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("Location", "http:///x")
-				w.WriteHeader(302)
-				return true
-			}
-		}},
-		{name: "redirect to nowhere", wantErr: "redirects without end", prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.WriteHeader(302); return true }
-		}},
+		{name: "redirect to a file", wantErr: "is not a web address",
+			prepare: func(s *fakeHub) { s.onHub = answers(ever, 302, "Location", "file:///etc/passwd") }},
+		{name: "redirect without a host", wantErr: "is not a web address",
+			prepare: func(s *fakeHub) { s.onHub = answers(ever, 302, "Location", "http:///x") }},
+		{name: "redirect to nowhere", wantErr: "redirects without end",
+			prepare: func(s *fakeHub) { s.onHub = answers(ever, 302) }},
 		{name: "stall once", sent: 3<<20 + 17, atLeast: 30 * time.Second, atMost: 35 * time.Second,
 			prepare: func(s *fakeHub) {
 				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -346,27 +307,17 @@ func TestFetchFaults(t *testing.T) {
 				return true
 			}
 		}},
-		{name: "another hash announced", wantErr: "sends a file of hash", prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("X-Linked-Etag", `W/"`+strings.Repeat("0", 64)+`"`)
-				http.Redirect(w, r, "http://"+cdnHost+"/"+big, http.StatusFound)
-				return true
-			}
-		}},
-		{name: "another commit announced", wantErr: "sends a file of commit", prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("X-Repo-Commit", commit2)
-				http.Redirect(w, r, "http://"+cdnHost+"/"+big, http.StatusFound)
-				return true
-			}
-		}},
-		{name: "403", wantErr: `forbids access (403): "no"`, prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("X-Error-Message", "no")
-				w.WriteHeader(403)
-				return true
-			}
-		}},
+		{name: "another hash announced", wantErr: "sends a file of hash",
+			prepare: func(s *fakeHub) {
+				s.onHub = answers(ever, 302, "X-Linked-Etag", `W/"`+strings.Repeat("0", 64)+`"`, "Location",
+					"http://"+cdnHost+"/"+big)
+			}},
+		{name: "another commit announced", wantErr: "sends a file of commit",
+			prepare: func(s *fakeHub) {
+				s.onHub = answers(ever, 302, "X-Repo-Commit", commit2, "Location", "http://"+cdnHost+"/"+big)
+			}},
+		{name: "403", wantErr: `forbids access (403): "no"`,
+			prepare: func(s *fakeHub) { s.onHub = answers(ever, 403, "X-Error-Message", "no") }},
 		{name: "token echoed", wantErr: "Bearer [redact", prepare: func(s *fakeHub) {
 			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.Header().Set("X-Error-Message", strings.Repeat("x", 180)+r.Header.Get("Authorization"))
@@ -374,13 +325,8 @@ func TestFetchFaults(t *testing.T) {
 				return true
 			}
 		}},
-		{name: "file gone", wantErr: "the repository has no such file", prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("X-Error-Code", "EntryNotFound")
-				w.WriteHeader(404)
-				return true
-			}
-		}},
+		{name: "file gone", wantErr: "the repository has no such file",
+			prepare: func(s *fakeHub) { s.onHub = answers(ever, 404, "X-Error-Code", "EntryNotFound") }},
 	}
 	for code := 300; code < 310; code++ {
 		for _, place := range []string{"listing", "hub", "CDN"} {
