@@ -257,16 +257,22 @@ func TestGenerationConfig(t *testing.T) {
 		{`{"bad_words_ids":[[1.5]]}`, plain, "bad_words_ids is [[1.5]], which is not a list of lists of token ids"},
 		{`[]`, plain, "not a JSON object: it is of the type array"},
 	} {
-		got, err := ParseGenerationConfig([]byte(test.data))
-		if test.err != "" {
-			if err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%s: %v, want %q", test.data, err, test.err)
-			}
-			err = nil
+		checkParsed(t, ParseGenerationConfig, test.data, test.want, test.err)
+	}
+}
+
+// checkParsed checks what is read from a file's text, and the error if there must be one with wrong in it.
+func checkParsed[T any](t *testing.T, parse func([]byte) (T, error), data string, want T, wrong string) {
+	t.Helper()
+	got, err := parse([]byte(data))
+	if wrong != "" {
+		if err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v, want %q", data, err, wrong)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
-		}
+		err = nil
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%s: %v (-want +got):\n%s", data, err, diff)
 	}
 }
 
@@ -328,16 +334,7 @@ func TestTokenizerConfig(t *testing.T) {
 		{`{"bos_token":{"text":"<s>"},"chat_template":"x"}`, TokenizerConfig{ChatTemplate: "x"}, "bos_token is"},
 		{`{"bos_token":{"content":"<s>"`, TokenizerConfig{}, "not a JSON object"},
 	} {
-		got, err := ParseTokenizerConfig([]byte(test.data))
-		if test.err != "" {
-			if err == nil || !strings.Contains(err.Error(), test.err) {
-				t.Errorf("%s: %v, want %q", test.data, err, test.err)
-			}
-			err = nil
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
-		}
+		checkParsed(t, ParseTokenizerConfig, test.data, test.want, test.err)
 	}
 }
 

@@ -136,11 +136,7 @@ func TestResolveWithoutToken(t *testing.T) {
 		h.Token = secret.Secret{}
 		const private = "does not exist or is private"
 		for status, want := range map[int]string{401: private, 404: private, 403: "the hub forbids access (403)"} {
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("X-Error-Code", "RepoNotFound")
-				w.WriteHeader(status)
-				return true
-			}
+			s.onCDN = answers(ever, status, "X-Error-Code", "RepoNotFound")
 			_, err := h.Resolve(t.Context(), s.ref())
 			if err == nil || !strings.Contains(err.Error(), want) ||
 				strings.Contains(err.Error(), "set HF_TOKEN") != (want == private) {
