@@ -64,16 +64,12 @@ func TestAll_SharedFlags(t *testing.T) {
 		!strings.HasPrefix(stderr, "bench all: device auto: using the CPU: ") || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("%q\n%s", ran, stderr)
 	}
-	for args, want := range map[string]string{"": "name a directory", "--out x --layers nowhere": "--layers nowhere: ",
+	refuses(t, "all", cli.Usage, map[string]string{"": "name a directory",
+		"--out x --layers nowhere": "--layers nowhere: ",
 		"--out x --answers small,": "--answers : ",
 		"--out x --threads -1":     "--threads -1", "--out x --seconds 0": "--seconds 0",
 		"--out x --rows 0": "--rows 0", "--out x --modes torch": `--modes "torch"`, "--out x --tokens 5,a": "--tokens",
-		"--out x --lengths 0": "--lengths", "--out all.go": "not a directory", "--out x --max-time 0s": "--max-time 0s"} {
-		code, _, stderr := bench(t, append([]string{"all"}, strings.Fields(args)...)...)
-		if code != cli.Usage || !strings.Contains(stderr, want) {
-			t.Errorf("%s: exit %d, %s", args, code, stderr)
-		}
-	}
+		"--out x --lengths 0": "--lengths", "--out all.go": "not a directory", "--out x --max-time 0s": "--max-time 0s"})
 }
 
 // TestStopped_SaysWhatIsMeasured checks what a stopped measurement says about what it has measured.

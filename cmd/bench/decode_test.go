@@ -45,23 +45,15 @@ func TestDecode_BesideLlamaCPP(t *testing.T) {
 func TestDecode_Refuses(t *testing.T) {
 	t.Setenv("RESTYLE_LLAMACPP", "")
 	model := " --device cpu --model " + tinyBase
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"", cli.Usage, "--model: name a model"},
-		{model + " --answer 0", cli.Usage, "--answer 0: must be a number from 1 to "},
-		{model + " --dtype f8", cli.Usage, `--dtype "f8": must be `},
-		{model + " --quantize q4_0", cli.Usage, `--quantize "q4_0": must be `},
-		{model + " --prompt 9999999 --answer 1", cli.Usage, "--prompt 9999999"},
-		{model + " --prompt 100000", cli.Failed, "--prompt and --answer are 100128 tokens, but the model has "},
-		{model + " --prompt 2 --answer 2 --beside x.gguf", cli.Failed,
-			"--beside: llama.cpp cannot be asked: RESTYLE_LLAMACPP"},
-	} {
-		if code, _, stderr := bench(t, append([]string{"decode"}, strings.Fields(c.args)...)...); code != c.code ||
-			!strings.Contains(stderr, c.want) {
-			t.Errorf("%s: exit %d, %s", c.args, code, stderr)
-		}
-	}
+	refuses(t, "decode", cli.Usage, map[string]string{
+		"":                                     "--model: name a model",
+		model + " --answer 0":                  "--answer 0: must be a number from 1 to ",
+		model + " --dtype f8":                  `--dtype "f8": must be `,
+		model + " --quantize q4_0":             `--quantize "q4_0": must be `,
+		model + " --prompt 9999999 --answer 1": "--prompt 9999999",
+	})
+	refuses(t, "decode", cli.Failed, map[string]string{
+		model + " --prompt 100000":                       "--prompt and --answer are 100128 tokens, but the model has ",
+		model + " --prompt 2 --answer 2 --beside x.gguf": "--beside: llama.cpp cannot be asked: RESTYLE_LLAMACPP",
+	})
 }

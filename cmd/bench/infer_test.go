@@ -130,17 +130,12 @@ func TestInferMoE(t *testing.T) {
 }
 
 func TestInferRefuses(t *testing.T) {
-	for args, want := range map[string]string{
+	refuses(t, "infer", cli.Usage, map[string]string{
 		"--fused some": "--fused: ", "--tokens 0": "--tokens 0", "--lengths 5,-1": `--lengths "5,-1"`,
 		"--moe --config ../../data/scratch/gpt.json": "which has no mixture of experts of the same active size",
 		"--max-time -1s": "--max-time -1s: must be more than 0", "--out infer.go": "--out infer.go: not a directory",
 		"--dtype f16": `--dtype "f16"`, "--config nowhere": "--config nowhere: ", "--lengths many": `"many": must be numbers`,
-	} {
-		if code, _, stderr := bench(t, append([]string{"infer"}, strings.Fields(args)...)...); code != cli.Usage ||
-			!strings.Contains(stderr, want) {
-			t.Errorf("%s: %d, %s", args, code, stderr)
-		}
-	}
+	})
 }
 
 // TestInferProfile checks that a profile tells products apart by their sizes and has every kernel of a token, and that

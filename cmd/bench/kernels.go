@@ -71,14 +71,8 @@ func (o *kernelOptions) kernelOptions() kernels.Options { return kernels.Options
 
 // check checks the flags, and keeps only the operations that --op names.
 func (o *kernelOptions) check() error {
-	if o.iterations < 1 {
-		return fmt.Errorf("--iterations %d: must be at least 1", o.iterations)
-	}
-	if err := checkSeconds(o.seconds); err != nil {
+	if err := checkTimings(o.iterations, o.seconds); err != nil || o.op == "" {
 		return err
-	}
-	if o.op == "" {
-		return nil
 	}
 	var names []string
 	for _, t := range o.list {

@@ -133,16 +133,11 @@ func TestKernelsOnGPU(t *testing.T) {
 }
 
 func TestKernelsUsage(t *testing.T) {
-	for args, want := range map[string]string{
+	refuses(t, "kernels", cli.Usage, map[string]string{
 		"--op warp": `--op "warp": must be parts of embedding, add,`, "--op topk,": `--op "": must be parts of`,
 		"--iterations 0": "--iterations 0",
 		"--seconds 0":    "--seconds 0", "add": "unexpected argument",
-	} {
-		if code, _, stderr := bench(t, append([]string{"kernels"}, strings.Fields(args)...)...); code != cli.Usage ||
-			!strings.Contains(stderr, want) {
-			t.Errorf("%s: exit %d, %s", args, code, stderr)
-		}
-	}
+	})
 }
 
 // near reports whether two numbers that are computed in different ways are the same.

@@ -89,21 +89,18 @@ func (o *layerOptions) check() (err error) {
 			return fmt.Errorf("--passes %q: must be forward, training, or both", o.passes)
 		}
 	}
-	if o.iterations < 1 {
-		return fmt.Errorf("--iterations %d: must be at least 1", o.iterations)
-	}
-	if err := checkSeconds(o.seconds); err != nil {
-		return err
-	}
-	return nil
+	return checkTimings(o.iterations, o.seconds)
 }
 
-var layerColumns = []results.Column{
+var layerKeys = []results.Column{
 	{Name: "model", Type: results.Text, Role: results.Key},
 	{Name: "type", Type: results.Text, Role: results.Key},
 	{Name: "tokens", Type: results.Integer, Role: results.Key},
 	{Name: "pass", Type: results.Text, Role: results.Key},
 	{Name: "fused", Type: results.Text, Role: results.Key},
+}
+
+var layerColumns = slices.Concat(layerKeys, []results.Column{
 	{Name: "time", Type: results.Number, Role: results.Time, Unit: "ms", About: "median of a pass"},
 	{Name: "noise", Type: results.Number, Role: results.Noise, Unit: "%",
 		About: "half the width of the median's 95% confidence interval"},
@@ -120,14 +117,9 @@ var layerColumns = []results.Column{
 	{Name: "saved", Type: results.Number, Unit: "%", About: "memory that the pass without fused operations takes and " +
 		"this one does not"},
 	{Name: "why", Type: results.Text, Role: results.Why, About: "why nothing was measured"},
-}
+})
 
-var partColumns = []results.Column{
-	{Name: "model", Type: results.Text, Role: results.Key},
-	{Name: "type", Type: results.Text, Role: results.Key},
-	{Name: "tokens", Type: results.Integer, Role: results.Key},
-	{Name: "pass", Type: results.Text, Role: results.Key},
-	{Name: "fused", Type: results.Text, Role: results.Key},
+var partColumns = slices.Concat(layerKeys, []results.Column{
 	{Name: "part", Type: results.Text, Role: results.Key},
 	{Name: "count", Type: results.Integer, About: "runs in a pass"},
 	{Name: "time", Type: results.Number, Role: results.Time, Unit: "ms",
@@ -135,7 +127,7 @@ var partColumns = []results.Column{
 			"waited for, so the sum is more than the pass takes"},
 	{Name: "share", Type: results.Number, Unit: "%", About: "of the sum of all parts"},
 	{Name: "tflops", Type: results.Number, Unit: "TFLOP/s", About: "of products"},
-}
+})
 
 // sets returns the sets of fused operations that are measured for a model.
 func (o *layerOptions) sets(c model.Config) (sets []kernels.Fused) {
@@ -381,8 +373,8 @@ func (l *layerRun) profile(c model.Config, options model.Options) (err error) {
 		}
 		for _, t := range list {
 			r := results.Row{"part": t.Kernel, "count": float64(t.Count / runs)}
-			for _, key := range []string{"model", "type", "tokens", "pass", "fused"} {
-				r[key] = l.rows[i][key]
+			for _, key := range layerKeys {
+				r[key.Name] = l.rows[i][key.Name]
 			}
 			r.Set("time", 1e3*t.Time.Seconds()/runs)
 			r.Set("share", float64(t.Time)/float64(sum))

@@ -162,11 +162,11 @@ func TestMaxTime(t *testing.T) {
 }
 
 func TestLayerRefuses(t *testing.T) {
-	for args, want := range map[string]string{"--passes backward": `--passes "backward"`, "--tokens 0": `--tokens "0"`,
-		"--config nowhere": "--config nowhere", "--iterations 0": "--iterations 0", "--dtype f16": "--dtype"} {
-		if code, _, stderr := bench(t, append([]string{"layer"}, strings.Fields(args)...)...); code != cli.Usage ||
-			!strings.Contains(stderr, want) {
-			t.Errorf("%s: exit %d, %s", args, code, stderr)
-		}
-	}
+	refuses(t, "layer", cli.Usage, map[string]string{
+		"--passes backward": `--passes "backward"`,
+		"--tokens 0":        `--tokens "0"`,
+		"--config nowhere":  "--config nowhere",
+		"--iterations 0":    "--iterations 0",
+		"--dtype f16":       "--dtype",
+	})
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -104,6 +105,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "bench: unknown measurement %q%s\nsee bench -h\n", args[0], meant)
 	return cli.Usage
+}
+
+// writeJSON writes the file of --json.
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", " ")
+	if err == nil {
+		err = writeFile(path, append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("--json: %w", err)
+	}
+	return nil
 }
 
 // writeFile writes results to a file. It backs up an existing file with other contents as name.bak. If path is not a

@@ -79,6 +79,17 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// refuses checks that a command with each of the arguments ends with a code, and says on stderr what is wrong.
+func refuses(t *testing.T, command string, code int, wrong map[string]string) {
+	t.Helper()
+	for args, want := range wrong {
+		got, _, stderr := bench(t, append([]string{command}, strings.Fields(args)...)...)
+		if got != code || !strings.Contains(stderr, want) {
+			t.Errorf("bench %s %s: exit %d, want %d; %q is not in %s", command, args, got, code, want, stderr)
+		}
+	}
+}
+
 // TestParity checks the command on the repository's own recordings, with paths and flags in any order.
 func TestParity(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "parity.json")

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -80,17 +79,20 @@ func (o *opsOptions) run(ctx context.Context, args []string, stdout, stderr io.W
 	if err == nil {
 		err = o.print(report, stdout)
 	}
+	return checked(ctx, "ops", err, err == nil && report.OK, stderr)
+}
+
+// checked prints how a command that checks results ended, and returns its exit code.
+func checked(ctx context.Context, name string, err error, ok bool, stderr io.Writer) int {
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "bench ops: stopped")
-		return cli.Failed
+		fmt.Fprintf(stderr, "bench %s: stopped\n", name)
 	case err != nil:
-		fmt.Fprintf(stderr, "bench ops: %v\n", err)
-		return cli.Failed
-	case !report.OK:
-		return cli.Failed
+		fmt.Fprintf(stderr, "bench %s: %v\n", name, err)
+	case ok:
+		return cli.Done
 	}
-	return cli.Done
+	return cli.Failed
 }
 
 // choose keeps only the cases of the operations that --op names.
@@ -150,12 +152,8 @@ func (o *opsOptions) print(r *opsReport, stdout io.Writer) error {
 		return err
 	}
 	if o.json != "" {
-		data, err := json.MarshalIndent(r, "", " ")
-		if err == nil {
-			err = writeFile(o.json, append(data, '\n'))
-		}
-		if err != nil {
-			return fmt.Errorf("--json: %w", err)
+		if err := writeJSON(o.json, r); err != nil {
+			return err
 		}
 	}
 	last := *r

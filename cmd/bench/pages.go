@@ -355,3 +355,11 @@ func checkSeconds(seconds float64) error {
 	}
 	return nil
 }
+
+// checkTimings returns an error if --iterations or --seconds allow no timing.
+func checkTimings(iterations int, seconds float64) error {
+	if iterations < 1 {
+		return fmt.Errorf("--iterations %d: must be at least 1", iterations)
+	}
+	return checkSeconds(seconds)
+}

@@ -3,14 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path"
 	"time"
 
 	"restyle/internal/cli"
-	"restyle/kernels"
 	"restyle/parity"
 )
 
@@ -65,7 +63,7 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	if done {
 		return code
 	}
-	fused, err := o.sets()
+	fused, _, err := fusedSets(o.fused)
 	switch {
 	case err == nil && len(paths) == 0:
 		err = fmt.Errorf("no path: name the directory of the reference outputs")
@@ -86,29 +84,7 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	if err == nil {
 		err = o.print(report, time.Since(start), stdout)
 	}
-	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(stderr, "bench parity: stopped")
-		return cli.Failed
-	case err != nil:
-		fmt.Fprintf(stderr, "bench parity: %v\n", err)
-		return cli.Failed
-	case !report.OK:
-		return cli.Failed
-	}
-	return cli.Done
-}
-
-// sets returns the sets of fused operations to compare.
-func (o *parityOptions) sets() ([]kernels.Fused, error) {
-	if o.fused == "both" {
-		return []kernels.Fused{{}, kernels.All()}, nil
-	}
-	f, err := kernels.ParseFused(o.fused)
-	if err != nil {
-		return nil, fmt.Errorf("--fused: %w, or both", err)
-	}
-	return []kernels.Fused{f}, nil
+	return checked(ctx, "parity", err, err == nil && report.OK, stderr)
 }
 
 // result is the JSON of the result line and of the file of --json, which also has the rows.
@@ -135,12 +111,8 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 	if o.json != "" {
 		full := r
 		full.Rows = rows
-		data, err := json.MarshalIndent(full, "", " ")
-		if err == nil {
-			err = writeFile(o.json, append(data, '\n'))
-		}
-		if err != nil {
-			return fmt.Errorf("--json: %w", err)
+		if err := writeJSON(o.json, full); err != nil {
+			return err
 		}
 	}
 	return cli.PrintJSON(stdout, r)

@@ -36,26 +36,18 @@ func TestServe(t *testing.T) {
 func TestServe_Refuses(t *testing.T) {
 	t.Setenv("RESTYLE_LLAMACPP", "")
 	model := " --device cpu --model " + tinyBase
-	for _, c := range []struct {
-		args string
-		code int
-		want string
-	}{
-		{"", cli.Usage, "name a model with --model, or one with random weights with --config"},
-		{model + " --config small", cli.Usage, "name a model with --model, or"},
-		{model + " --answer 1", cli.Usage, "--answer 1: must be a number from 2 to "},
-		{model + " --dtype f8", cli.Usage, `--dtype "f8": must be `},
-		{model + " --quantize int8x8", cli.Usage, `--quantize "int8x8": must be `},
-		{model + " --sequences 1,x", cli.Usage, `--sequences "1,x": must be numbers from 1 to `},
-		{model + " --top-p 2", cli.Usage, "top-p 2: must be"},
-		{model + " --temperature 1 --beside x.gguf", cli.Usage, "--temperature with --beside: llama.cpp"},
-		{model + " --prompt 100000", cli.Failed, "pool: sequences of 100128 tokens"},
-		{model + " --prompt 2 --answer 2 --beside x.gguf", cli.Failed,
-			"--beside: llama.cpp cannot be asked: RESTYLE_LLAMACPP"},
-	} {
-		code, _, stderr := bench(t, append([]string{"serve"}, strings.Fields(c.args)...)...)
-		if code != c.code || !strings.Contains(stderr, c.want) {
-			t.Errorf("%s: exit %d, want %d; %q is not in %s", c.args, code, c.code, c.want, stderr)
-		}
-	}
+	refuses(t, "serve", cli.Usage, map[string]string{
+		"":                           "name a model with --model, or one with random weights with --config",
+		model + " --config small":    "name a model with --model, or",
+		model + " --answer 1":        "--answer 1: must be a number from 2 to ",
+		model + " --dtype f8":        `--dtype "f8": must be `,
+		model + " --quantize int8x8": `--quantize "int8x8": must be `,
+		model + " --sequences 1,x":   `--sequences "1,x": must be numbers from 1 to `,
+		model + " --top-p 2":         "top-p 2: must be",
+		model + " --temperature 1 --beside x.gguf": "--temperature with --beside: llama.cpp",
+	})
+	refuses(t, "serve", cli.Failed, map[string]string{
+		model + " --prompt 100000":                       "pool: sequences of 100128 tokens",
+		model + " --prompt 2 --answer 2 --beside x.gguf": "--beside: llama.cpp cannot be asked: RESTYLE_LLAMACPP",
+	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -297,24 +296,18 @@ func newTiny(t *testing.T, c model.Config) *model.Model {
 }
 
 func TestStepRefuses(t *testing.T) {
-	for _, c := range []struct{ args, want string }{
-		{"--shapes 4", `--shapes: "4": must be a shape`},
-		{"--shapes 4x0", `"0": must be a number`},
-		{"--shapes 1x200000", "the model's 131072 positions"},
-		{"--fused some", "--fused: "},
-		{"--steps 0", "--steps 0"},
-		{"--seconds -1", "--seconds -1"},
-		{"--master x", `--master "x": must be`},
-		{"--optimizer sgd", `--optimizer "sgd": must be`},
-		{"--dtype f16", `--dtype "f16": must be`},
-		{"--recompute all", `--recompute "all": must be`},
-		{"--train-only nothing", `--train-only "nothing": `},
-		{"--config nowhere", "--config nowhere: "},
-	} {
-		var out, errs strings.Builder
-		if code := run(context.Background(), append([]string{"step"}, strings.Fields(c.args)...), &out,
-			&errs); code != cli.Usage || !strings.Contains(errs.String(), c.want) {
-			t.Errorf("%s: %d, %s", c.args, code, errs.String())
-		}
-	}
+	refuses(t, "step", cli.Usage, map[string]string{
+		"--shapes 4":           `--shapes: "4": must be a shape`,
+		"--shapes 4x0":         `"0": must be a number`,
+		"--shapes 1x200000":    "the model's 131072 positions",
+		"--fused some":         "--fused: ",
+		"--steps 0":            "--steps 0",
+		"--seconds -1":         "--seconds -1",
+		"--master x":           `--master "x": must be`,
+		"--optimizer sgd":      `--optimizer "sgd": must be`,
+		"--dtype f16":          `--dtype "f16": must be`,
+		"--recompute all":      `--recompute "all": must be`,
+		"--train-only nothing": `--train-only "nothing": `,
+		"--config nowhere":     "--config nowhere: ",
+	})
 }

@@ -159,14 +159,9 @@ func TestTrainWithoutTorch(t *testing.T) {
 }
 
 func TestTrainRefuses(t *testing.T) {
-	for args, want := range map[string]string{"--modes warp": `--modes "warp": must be of standard`,
+	refuses(t, "train", cli.Usage, map[string]string{"--modes warp": `--modes "warp": must be of standard`,
 		"--modes fused,fused": "each once", "--rows 0": "--rows 0",
-		"--batch 0": "batch 0", "--steps -1": "--steps -1"} {
-		if code, _, stderr := bench(t, append([]string{"train"}, strings.Fields(args)...)...); code != cli.Usage ||
-			!strings.Contains(stderr, want) {
-			t.Errorf("%s: exit %d, %s", args, code, stderr)
-		}
-	}
+		"--batch 0": "batch 0", "--steps -1": "--steps -1"})
 }
 
 // TestTrain_OtherFlagsAreAnotherRun checks that rows of one run are not taken for those of another one with other
