@@ -133,30 +133,7 @@ func (m *modelFolder) greedyBeyond() error {
 	if err != nil {
 		return err
 	}
-	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: m.c.MaxPositions})
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	for _, r := range runs {
-		all := slices.Clone(r.prompt)
-		var gaps []float64
-		for range r.continuation {
-			window := all[max(0, len(all)-m.c.MaxPositions):]
-			var best int32
-			var gap float64
-			if err := l.Logits(model.OneSequence(window), func(position int, logits []float32) {
-				if position == len(window)-1 {
-					best, gap = topTwo(logits)
-				}
-			}); err != nil {
-				return err
-			}
-			all, gaps = append(all, best), append(gaps, gap)
-		}
-		m.compareRun(r, j, pieces, all[len(r.prompt):], gaps)
-	}
-	return nil
+	return m.uncached(runs, j, pieces, m.c.MaxPositions)
 }
 
 // differing counts the ids that differ.

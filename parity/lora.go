@@ -264,8 +264,7 @@ func (m *loraFolder) forward(b model.Batch) error {
 	j.compare("logits from the base's", "forward.logits_from_base", byNorm(m.base, p.logits)*norm(p.logits)/norm(m.base),
 		limitOutput)
 	whole := normOfAll(p.grads)
-	j.compare("gradient norm", "forward.grad_norm", whole, limitOutput)
-	j.compareIf("gradient norm", "forward.grad_norm_float64", whole, limitOutput)
+	j.compareBoth("gradient norm", "forward.grad_norm", whole, limitOutput)
 	for name, grad := range p.grads {
 		name = "grad." + peftPrefix + name
 		m.compare("gradient", g.key(name), besideWhole(grad, g.floats(name), whole), limitAdapter)

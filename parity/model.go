@@ -308,11 +308,9 @@ func (m *modelFolder) output(p *pass, b model.Batch) {
 	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), limitOutput)
 	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitOutput)
 	m.compare("token_loss", g.key("token_loss"), byNorm(spread(p.loss, b), m.live("token_loss")), limitOutput)
-	j.compare("loss", "forward.loss", p.loss.Mean(), limitOutput)
-	j.compareIf("loss", "forward.loss_float64", p.loss.Mean(), limitOutput)
+	j.compareBoth("loss", "forward.loss", p.loss.Mean(), limitOutput)
 	j.compare("trained tokens", "forward.trained_tokens", float64(p.loss.Targets), exact)
-	j.compare("logits, norm", "forward.logits_norm", norm(p.logits), limitOutput)
-	j.compareIf("logits, norm", "forward.logits_norm_float64", norm(p.logits), limitOutput)
+	j.compareBoth("logits, norm", "forward.logits_norm", norm(p.logits), limitOutput)
 	j.strike("forward.logits_error", yardstick)
 }
 
@@ -331,8 +329,7 @@ func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
 	}
 
 	whole := normOfAll(p.grads)
-	j.compare("gradient norm", "forward.grad_norm", whole, limitOutput)
-	j.compareIf("gradient norm", "forward.grad_norm_float64", whole, limitOutput)
+	j.compareBoth("gradient norm", "forward.grad_norm", whole, limitOutput)
 	if j.hasAny("forward.grad_norm_of_each_float64.") { // instead of the gradients
 		for _, spec := range m.c.Params() {
 			j.compare("gradient norm", "forward.grad_norm_of_each_float64."+spec.Name, norm(p.grads[spec.Name]), limitOutput)

@@ -128,8 +128,7 @@ func (m *modelFolder) auxiliary(b model.Batch) error {
 		path        string
 		ours, limit float64
 	}{{"aux_loss", loss.Auxiliary, limitAuxiliary}, {"loss", total, limitOutput}, {"grad_norm", whole, limitOutput}} {
-		m.j.compare("with the auxiliary loss", "aux."+of.path, of.ours, of.limit)
-		m.j.compareIf("with the auxiliary loss", "aux."+of.path+"_float64", of.ours, of.limit)
+		m.j.compareBoth("with the auxiliary loss", "aux."+of.path, of.ours, of.limit)
 	}
 	m.compareGradients(g, "aux.", grads)
 	m.j.strikeAll("aux.grad_error.", yardstick)

@@ -253,7 +253,12 @@ func (m *modelFolder) greedyUncached() error {
 	for _, r := range runs {
 		longest = max(longest, len(r.prompt)+len(r.continuation))
 	}
-	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: longest})
+	return m.uncached(runs, j, nil, longest)
+}
+
+// uncached continues each prompt by a pass of its own for each token, over the last window tokens.
+func (m *modelFolder) uncached(runs []greedyRun, j *values, pieces *pieces, window int) error {
+	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: window})
 	if err != nil {
 		return err
 	}
@@ -262,14 +267,14 @@ func (m *modelFolder) greedyUncached() error {
 		all := slices.Clone(r.prompt)
 		var gaps []float64
 		for range r.continuation {
-			logits, err := lastLogits(l, all)
+			logits, err := lastLogits(l, all[max(0, len(all)-window):])
 			if err != nil {
 				return fmt.Errorf("%d tokens: %w", len(all), err)
 			}
 			best, gap := topTwo(logits)
 			all, gaps = append(all, best), append(gaps, gap)
 		}
-		m.compareRun(r, j, nil, all[len(r.prompt):], gaps)
+		m.compareRun(r, j, pieces, all[len(r.prompt):], gaps)
 	}
 	return nil
 }

@@ -227,9 +227,10 @@ func (j *values) compare(figure, path string, ours, limit float64) {
 	j.f.compare(figure, j.key(path), relative(ours, j.number(path)), limit)
 }
 
-// compareIf compares one number with ours if it was recorded.
-func (j *values) compareIf(figure, path string, ours, limit float64) {
-	if j.has(path) {
+// compareBoth compares one number with ours, and also what float64 gave, if that was recorded.
+func (j *values) compareBoth(figure, path string, ours, limit float64) {
+	j.compare(figure, path, ours, limit)
+	if path += "_float64"; j.has(path) {
 		j.compare(figure, path, ours, limit)
 	}
 }

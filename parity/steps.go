@@ -37,10 +37,8 @@ func (m *modelFolder) packing() error {
 		byNorm(one.logits, first(t.floats("packed.logits"), len(one.logits))), limitOutput)
 	m.compare("packed loss", t.key("packed.loss"), byNorm([]float64{one.loss.Mean()}, t.floats("packed.loss")),
 		limitOutput)
-	j.compare("packed loss", "packing.loss", one.loss.Mean(), limitOutput)
-	j.compareIf("packed loss", "packing.loss_float64", one.loss.Mean(), limitOutput)
-	j.compare("packed gradient norm", "packing.grad_norm", normOfAll(one.grads), limitOutput)
-	j.compareIf("packed gradient norm", "packing.grad_norm_float64", normOfAll(one.grads), limitOutput)
+	j.compareBoth("packed loss", "packing.loss", one.loss.Mean(), limitOutput)
+	j.compareBoth("packed gradient norm", "packing.grad_norm", normOfAll(one.grads), limitOutput)
 	j.compare("trained tokens", "packing.trained_tokens", float64(one.loss.Targets), exact)
 	m.compareGradients(t, "packed.", one.grads)
 
@@ -194,10 +192,8 @@ func (m *modelFolder) accumulation() error {
 	m.compare("accumulated loss", j.key("accumulation.loss_sum"), relatives(sums, j.numbers("accumulation.loss_sum")),
 		limitOutput)
 	m.compare("accumulated loss", t.key("loss"), byNorm([]float64{mean(losses)}, t.floats("loss")), limitOutput)
-	j.compare("accumulated loss", "accumulation.loss", mean(losses), limitOutput)
-	j.compareIf("accumulated loss", "accumulation.loss_float64", mean(losses), limitOutput)
-	j.compare("accumulated gradient norm", "accumulation.grad_norm", normOfAll(grads), limitOutput)
-	j.compareIf("accumulated gradient norm", "accumulation.grad_norm_float64", normOfAll(grads), limitOutput)
+	j.compareBoth("accumulated loss", "accumulation.loss", mean(losses), limitOutput)
+	j.compareBoth("accumulated gradient norm", "accumulation.grad_norm", normOfAll(grads), limitOutput)
 	m.compareGradients(t, "", grads)
 	j.strikeAll("accumulation.grad_error.", yardstick)
 
