@@ -19,15 +19,14 @@ import (
 // name.
 func TestCases_AreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range All() {
+	for _, c := range every() {
 		if seen[c.ID()] {
 			t.Errorf("two cases are %s", c.ID())
 		}
 		seen[c.ID()] = true
 	}
-	ops := Ops(All())
-	for _, op := range append(slices.Clone(kernels.FusedOps), ops...) {
-		list := Of(op)
+	for _, op := range append(slices.Clone(kernels.FusedOps), Ops(every())...) {
+		list := everyOf(op)
 		for _, typ := range Types {
 			if typ != tensor.F32 && (op == "quantize" || op == "draw") {
 				continue // which have operands of no other type: logits are F32 in every model
@@ -48,7 +47,7 @@ func TestCases_AreUnique(t *testing.T) {
 func TestCases_HaveEveryKernel(t *testing.T) {
 	listed := []string{"add_squares", "squares", "add_sums", "add_loss", "decide", "norm_linear", "norm_swiglu",
 		"attention_next"}
-	for _, c := range All() {
+	for _, c := range every() {
 		listed = append(append(listed, c.Kernels[0]...), c.Kernels[1]...)
 	}
 	files, err := filepath.Glob("../kernels/*.go")
@@ -236,13 +235,16 @@ func TestCheckSamples(t *testing.T) {
 	}
 }
 
-// TestKnownGradients compares the gradients that cases know with differences.
+// TestKnownGradients compares the gradients that cases know with differences. The formula has no tiles: short sequences
+// take it through all masks, and through heads that share keys.
 func TestKnownGradients(t *testing.T) {
 	d := open(t)
+	compared := 0
 	for _, c := range everyOf("attention") {
-		if c.Type != tensor.F32 {
+		if c.Type != tensor.F32 || c.In[0].Shape[0] > 41 {
 			continue
 		}
+		compared++
 		r, err := c.Place(d)
 		expect.OK(t, err)
 		all, s := c.Gradients(r.At)["qkv"], c.differences(r.At, "qkv")
@@ -254,6 +256,9 @@ func TestKnownGradients(t *testing.T) {
 			t.Errorf("%s: off by %g", c.ID(), e)
 		}
 		expect.OK(t, r.Close())
+	}
+	if compared < 6 {
+		t.Errorf("only %d cases were compared", compared)
 	}
 }
 
