@@ -8,7 +8,6 @@ import (
 
 	"restyle/internal/expect"
 	"restyle/kernels/cuda"
-	"restyle/kernels/cuda/cudatest"
 )
 
 // mmaSource has kernels of one warp. Each reads and writes words, the operands of a thread next to each other.
@@ -59,7 +58,6 @@ extern "C" __global__ void packed(unsigned *to, const float *from) {
 `
 
 func TestMMA(t *testing.T) {
-	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	t.Run("product", func(t *testing.T) {
 		pair := func(lo, hi float32) uint32 { return math.Float32bits(lo)>>16 | math.Float32bits(hi)&0xFFFF0000 }
 		mmaProduct(t, "product_bf16", 16, func(a, b *[16][16]float32, g, t int) []uint32 {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"restyle/kernels/cuda"
-	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
 
@@ -100,7 +99,6 @@ extern "C" __global__ void chain(const __grid_constant__ TileMap a, const __grid
 // numbers are small and whole, so every sum is exact, and each element of the operands shows in it. The last product is
 // of pairs of bytes.
 func TestWGMMA(t *testing.T) {
-	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	for how, wrong := range []string{"", "a barrier that is not initialized", "never come",
 		"more bytes than", "at which all have arrived", "no multiple of 1024", "never come", "multiply differently",
 		"d", "without a fence since", "never come", "another number of threads", "without waiting for the tiles",
@@ -220,7 +218,6 @@ func uploaded(t *testing.T, d *Device, rows, columns int, of func(row, column in
 
 // TestWGMMAChain multiplies sums that threads hold by a tile in two transposed blocks. All numbers are small and whole.
 func TestWGMMAChain(t *testing.T) {
-	t.Setenv("RESTYLE_CACHE", cudatest.Cache(t))
 	d, f := wgmmaKernel(t, "chain", false)
 	defer func() { _ = d.Close() }()
 	value := func(row, column, by, most int) float32 { return float32((row*by+column*3)%(2*most+1) - most) }
