@@ -55,8 +55,8 @@ func (m *columnMeter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// csvError returns an error of the CSV reader with the line that it is about.
-func csvError(err error) error {
+// csvError returns an error of the CSV reader with the line that it is about. above lines are before what it read.
+func csvError(err error, above int) error {
 	syntax, ok := errors.AsType[*csv.ParseError](err)
 	switch {
 	case !ok:
@@ -64,24 +64,24 @@ func csvError(err error) error {
 	case errors.Is(err, csv.ErrBareQuote), errors.Is(err, csv.ErrQuote):
 		from := ""
 		if syntax.StartLine < syntax.Line { // the quote that is wrong may be there
-			from = fmt.Sprintf(", in the values from line %d on", syntax.StartLine)
+			from = fmt.Sprintf(", in the values from line %d on", above+syntax.StartLine)
 		}
 		return fmt.Errorf("line %d: %w%s: a value with a quote must be in quotes, and has two for each of its own",
-			syntax.Line, syntax.Err, from)
+			above+syntax.Line, syntax.Err, from)
 	}
-	return fmt.Errorf("line %d: %w", syntax.Line, syntax.Err)
+	return fmt.Errorf("line %d: %w", above+syntax.Line, syntax.Err)
 }
 
-// declared skips the line in which Excel declares the separator of a file, such as sep=; and returns it. Without one, it
-// returns otherwise.
-func declared(r *bufio.Reader, otherwise rune) rune {
+// declared skips the line in which Excel declares the separator of a file, such as sep=; and returns it, and the number
+// of lines that it skipped. Without one, it returns otherwise.
+func declared(r *bufio.Reader, otherwise rune) (separator rune, lines int) {
 	line, _ := r.Peek(len("sep=;\r\n"))
 	found := declaration.FindSubmatch(line)
 	if found == nil {
-		return otherwise
+		return otherwise, 0
 	}
 	r.Discard(len(found[0]))
-	return rune(found[1][0])
+	return rune(found[1][0]), 1
 }
 
 var declaration = regexp.MustCompile(`^(?i:sep)=([,;|\t])\r?\n`)
@@ -92,7 +92,8 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 	in := &meter{r: &columnMeter{r: f, separator: byte(separator)}}
 	buffered := bufio.NewReader(in)
 	skipBOM(buffered)
-	separator = declared(buffered, separator)
+	var above int
+	separator, above = declared(buffered, separator)
 	in.r.(*columnMeter).separator = byte(separator)
 	r := csv.NewReader(buffered)
 	r.Comma = separator
@@ -101,25 +102,25 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 		return nil, errors.New("the file has no line that names the columns")
 	}
 	if err != nil {
-		return nil, csvError(err)
+		return nil, csvError(err, above)
 	}
 	for i, name := range names {
 		if !utf8.ValidString(name) {
-			return nil, errors.New("line 1: not valid UTF-8: convert the file to UTF-8")
+			return nil, fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", above+1)
 		}
 		if strings.Contains(name, "\r") {
 			return nil, errors.New("its lines end with carriage returns alone: convert them to line feeds")
 		}
 		if name != "" && slices.Contains(names[:i], name) { // spreadsheets leave nameless columns at the end
-			return nil, fmt.Errorf("line 1: two columns are named %.60q", name)
+			return nil, fmt.Errorf("line %d: two columns are named %.60q", above+1, name)
 		}
 	}
 	t := &table{rows: -1, close: f.Close}
 	t.there.add(names...)
 	if t.columns, err = w.pick(names); err != nil {
 		if len(names) == 1 && strings.ContainsAny(names[0], ",;|\t") {
-			return nil, fmt.Errorf("line 1 names one column, %.60q: commas must separate the values of a .csv file, and tabs "+
-				"those of a .tsv file", names[0])
+			return nil, fmt.Errorf("line %d names one column, %.60q: commas must separate the values of a .csv file, and "+
+				"tabs those of a .tsv file", above+1, names[0])
 		}
 		return nil, err
 	}
@@ -132,11 +133,11 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 		}
 		if errors.Is(err, csv.ErrFieldCount) { // after any other error the next record is not sure to begin a line
 			line, _ := r.FieldPos(0)
-			return nil, &unreadable{fmt.Errorf("line %d has a wrong number of values, %d, and line 1 names %d columns: a value "+
-				"with a separator or line break in it must be in quotes", line, len(values), len(names))}
+			return nil, &unreadable{fmt.Errorf("line %d has a wrong number of values, %d, and line %d names %d columns: a "+
+				"value with a separator or line break in it must be in quotes", above+line, len(values), above+1, len(names))}
 		}
 		if err != nil {
-			return nil, csvError(err)
+			return nil, csvError(err, above)
 		}
 		rec := make([]string, len(t.columns))
 		for i, column := range t.columns {
@@ -145,7 +146,7 @@ func openCSV(f io.ReadCloser, separator rune, w wanted) (*table, error) {
 			}
 			if !utf8.ValidString(rec[i]) {
 				line, _ := r.FieldPos(0)
-				return nil, &unreadable{fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", line)}
+				return nil, &unreadable{fmt.Errorf("line %d: not valid UTF-8: convert the file to UTF-8", above+line)}
 			}
 		}
 		t.beside = nil

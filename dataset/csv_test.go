@@ -68,6 +68,7 @@ func TestCSVAndGzip(t *testing.T) {
 		{"a.csv", "\ufeffsep=;\r\ninstruction;output\r\n\"a;\";b,\r\n", "a;|b,|", ""},
 		{"a.csv", "SEP=,\ninstruction,output\na,b\n", "a|b|", ""},
 		{"a.csv", "sep=,output\na,b\n", "", "no known pair"},
+		{"a.csv", "sep=;\ninstruction;output\na;b\nc;d;e\n", "a|b|", "line 4 has a wrong number of values, 3, and line 2"},
 		{"a.csv.gz", packed(t, "instruction,output\na,b\n"), "a|b|", ""},
 		{"a.jsonl.gz", packed(t, big), strings.Repeat("a|b|c|d|", 5000), ""},
 		{"a.gz", packed(t, "["+strings.ReplaceAll(lines, "\n", ",")+"]"), "a|b|c|d|", ""},

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -150,6 +152,8 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 			return err
 		case entry.IsDir() && (entry.Name() == ".git" || local != dir && isRun(local)):
 			return fs.SkipDir
+		case isLog(local):
+			return nil
 		}
 		path, err := filepath.Rel(dir, local)
 		if err != nil {
@@ -171,10 +175,30 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 	return r.open(ctx, config, o, w)
 }
 
-// isRun reports whether a directory is that of a training run, of whose files none has rows.
+// maxRun is more bytes than the run.json of a run has.
+const maxRun = 16 << 20
+
+// isRun reports whether a directory is that of a run of train, of whose files none has rows.
 func isRun(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "run.json"))
-	return err == nil
+	var run struct{ Identity map[string]string }
+	text, err := disk.ReadInput(filepath.Join(dir, "run.json"), maxRun)
+	return err == nil && json.Unmarshal(text, &run) == nil && run.Identity != nil
+}
+
+// isLog reports whether a file is the log that train and bench write into the working directory.
+func isLog(file string) bool {
+	if filepath.Base(file) != "benchmark_log.csv" {
+		return false
+	}
+	f, err := disk.OpenInput(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	const columns = "Timestamp,Mode,Wall_Time_s,"
+	head := make([]byte, len(columns))
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == columns
 }
 
 // pathIn returns the path of a file that is in a directory, or shall be, relative to it and with slashes.

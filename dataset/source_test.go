@@ -206,13 +206,22 @@ func TestOpen_DeclaredSplits(t *testing.T) {
 func TestDirectory_LeavesOutWhatTrainWrote(t *testing.T) {
 	dir := t.TempDir()
 	expect.OK(t, os.MkdirAll(filepath.Join(dir, "out", "train"), 0o777))
-	for name, content := range map[string]string{"a.csv": "question,answer\na,b\n", "benchmark_log.csv": "Timestamp\n1\n",
-		"out/run.json": "{}", "out/metrics.jsonl": "{}", "out/tokenizer.json": "{}", "out/train/rank.json": "{}"} {
+	for name, content := range map[string]string{"a.csv": "question,answer\na,b\n",
+		"benchmark_log.csv": "Timestamp,Mode,Wall_Time_s,X\n", "out/run.json": `{"identity":{}}`, "out/metrics.jsonl": "{}",
+		"out/tokenizer.json": "{}", "out/train/rank.json": "{}"} {
 		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666))
 	}
 	rows, _, err := all(dir, Options{})
 	if err != nil || !slices.Equal(rows, []Row{{"a", "", "b", 0}}) {
 		t.Errorf("%v, %v", rows, err)
+	}
+	for name, content := range map[string]string{"out/run.json": "[]", "benchmark_log.csv": "question,answer\nc,d\n"} {
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666)) // somebody's own
+	}
+	expect.OK(t, os.Remove(filepath.Join(dir, "a.csv")))
+	rows, _, err = all(dir, Options{Split: "*.csv"})
+	if err != nil || !slices.Equal(rows, []Row{{"c", "", "d", 0}}) {
+		t.Errorf("files of the same names that train did not write: %v, %v", rows, err)
 	}
 }
 

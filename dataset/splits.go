@@ -380,10 +380,9 @@ func sameFormat(files []string) ([]string, error) {
 	}), nil
 }
 
-// ignored are files that describe a repository, and the log that train and bench write. A pattern names none of them
-// unless it is one of them.
+// ignored are files that describe a repository. A pattern names none of them unless it is one of them.
 var ignored = []string{"README.md", "config.json", "dataset_info.json", "dataset_infos.json", "dummy_data.zip",
-	"dataset_dict.json", "benchmark_log.csv"}
+	"dataset_dict.json"}
 
 // hidden reports whether a pattern leaves out a path that it matches: a file that describes the repository, one whose
 // name or directory begins with a dot, or one in a directory that begins with two underscores, unless the pattern says

@@ -80,7 +80,7 @@ func (s *Server) notLoaded(err error) *Error {
 		return timedOut
 	case errors.As(err, &fault):
 		s.log("a fault of this program's or its machine's", "error", err.Error())
-		return internal("A fault of this program's or its machine's: the server's log says more.")
+		return internal("The server failed, not the request: the server's log says why.")
 	}
 	return refuse("lora_path", "%v", err)
 }

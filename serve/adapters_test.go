@@ -99,7 +99,7 @@ func TestAdapters_AreRefusedByName(t *testing.T) {
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrNoRoom), 503, "--adapter-ranks"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", batch.ErrClosed), 503, "about to end"},
 		{"load", `{"lora_name":"a","lora_path":"x"}`, fmt.Errorf("x: %w", &batch.Fault{What: "storing", Why: "secret"}),
-			500, "A fault of this program's or its machine's: the server's log says more."},
+			500, "The server failed, not the request: the server's log says why."},
 		{"unload", `{"lora_name":"a"}`, nil, 404, `\"a\" does not exist`},
 		{"unload", `{"lora_name":"starter"}`, nil, 400, "and stays"},
 		{"unload", `{}`, nil, 400, "lora_name: it must be a name"},

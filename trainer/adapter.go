@@ -64,7 +64,7 @@ func (c Config) adapter() func(module string) (rank int, scale float64, ok bool)
 		return nil
 	}
 	return func(module string) (rank int, scale float64, ok bool) {
-		if weight := module + ".weight"; anyMatches(c.Freeze, weight) || c.Trainable(weight) {
+		if weight := module + ".weight"; c.Frozen(weight) || c.Trainable(weight) {
 			return 0, 0, false
 		}
 		return c.LoRA.Of(module)

@@ -323,8 +323,11 @@ func (c Config) patterns() (all []fieldPattern) {
 // With LoRA, what TrainOnly and LoRAAlso do not name is not trained, but for the adapters.
 func (c Config) Trainable(name string) bool {
 	named := len(c.TrainOnly) == 0 && !c.Adapts() || anyMatches(c.TrainOnly, name) || c.spec().Whole(name)
-	return named && !anyMatches(c.Freeze, name)
+	return named && !c.Frozen(name)
 }
+
+// Frozen reports whether Freeze matches the parameter of this name.
+func (c Config) Frozen(name string) bool { return anyMatches(c.Freeze, name) }
 
 func anyMatches(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })

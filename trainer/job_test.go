@@ -175,10 +175,10 @@ func TestConfigFor(t *testing.T) {
 		{starter, true, func(c *Config) { c.LR, c.Epochs, c.WeightDecay = 1e-3, 6, 0.1 }},
 		{tiny, false, func(c *Config) { c.Seq = 64 }},
 		{sized(6), false, func(c *Config) {}},
-		{sized(7), false, func(c *Config) { c.LR = 5e-4 }},
-		{sized(30), false, func(c *Config) { c.LR = 5e-4 }},
+		{sized(7), false, func(c *Config) { c.LR = 1e-4 }},
+		{sized(30), false, func(c *Config) { c.LR = 1e-4 }},
 		{sized(30), true, func(c *Config) { c.LR, c.Epochs, c.WeightDecay = 6e-4, 6, 0.1 }},
-		{sized(48), false, func(c *Config) { c.LR = 5e-4 }},
+		{sized(48), false, func(c *Config) { c.LR = 1e-4 }},
 		{sized(49), false, func(c *Config) {}},
 	} {
 		want := DefaultConfig()

@@ -155,8 +155,8 @@ func (o options) modelGGUF(ctx context.Context, c *hf.Checkpoint, a *hf.Adapter,
 	}
 	status.Clear()
 	if unread != nil && shown.Tokenizer.ChatTemplate != "" {
-		notes = append(notes, fmt.Sprintf("the chat template is in the file as it is, but restyle cannot use it, and has not "+
-			"checked what it makes of messages and which tokens end its answers: %v", unread))
+		notes = append(notes, fmt.Sprintf("the chat template is in the file as it is, but restyle cannot use it, and has "+
+			"not checked what it makes of messages and which tokens end its answers: %v", unread))
 	}
 	for _, n := range notes {
 		fmt.Fprintf(stdout, "note: %s\n", n)

@@ -243,24 +243,30 @@ func (o *options) check() error {
 	if err := o.checkFiles(); err != nil {
 		return err
 	}
-	if o.extra != "" {
-		var v any
-		if err := json.Unmarshal([]byte(o.extra), &v); err != nil {
-			return cli.Usagef("--extra: not JSON: %v", err)
-		}
-		extra, ok := v.(map[string]any)
-		if !ok {
-			return cli.Usagef("--extra: must be a JSON object, such as {\"top_k\": 40}")
-		}
-		for _, name := range []string{"model", "messages", "stream"} {
-			if _, ok := extra[name]; ok {
-				return cli.Usagef("--extra: field %q: gen sets it itself: leave it out", name)
-			}
-		}
-	}
 	if o.python != "" {
 		if _, err := exec.LookPath(o.python); err != nil {
 			return cli.Usagef("--python: %v", err)
+		}
+	}
+	return o.checkExtra()
+}
+
+// checkExtra reports whether --extra is empty or an object of fields that gen does not set itself.
+func (o *options) checkExtra() error {
+	if o.extra == "" {
+		return nil
+	}
+	var v any
+	if err := json.Unmarshal([]byte(o.extra), &v); err != nil {
+		return cli.Usagef("--extra: not JSON: %v", err)
+	}
+	extra, ok := v.(map[string]any)
+	if !ok {
+		return cli.Usagef("--extra: must be a JSON object, such as {\"top_k\": 40}")
+	}
+	for _, name := range []string{"model", "messages", "stream"} {
+		if _, ok := extra[name]; ok {
+			return cli.Usagef("--extra: field %q: gen sets it itself: leave it out", name)
 		}
 	}
 	return nil

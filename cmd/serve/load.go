@@ -155,8 +155,8 @@ func (l *loader) add(ctx context.Context, ref modelRef, checkpoint *hf.Checkpoin
 	fmt.Fprintf(l.notes, "%s: %s, %s, template %s, context %d, cache %d tokens, in %.1f s\n", m.Name, engine.Name,
 		engine.Types(), codec.Template.Name, m.Context, pool.Blocks()*model.PoolBlock, time.Since(start).Seconds())
 	if wanted := min(l.context, config.Positions()); m.Context < wanted {
-		fmt.Fprintf(l.notes, "%s: warning: --cache %d keeps fewer tokens than --context %d: a prompt and its answer have %d "+
-			"tokens at most\n", m.Name, l.cache, wanted, m.Context)
+		fmt.Fprintf(l.notes, "%s: warning: --cache %d holds no context of %d tokens: a prompt and its answer have %d "+
+			"at most; raise --cache to %d\n", m.Name, l.cache, wanted, m.Context, wholeBlocks(wanted))
 	}
 	for _, n := range engine.Notes {
 		fmt.Fprintf(l.notes, "%s: %s\n", m.Name, n)
@@ -197,7 +197,7 @@ func (c *command) pool(device *kernels.Device, m *model.Model) (*model.Pool, err
 		if !known {
 			free = math.MaxInt
 		}
-		tokens = c.cacheTokens(o, block, free-rest)
+		tokens = wholeBlocks(c.cacheTokens(o, block, free-rest))
 	}
 	o.Blocks = max(1, tokens/model.PoolBlock)
 	pool, err := m.NewPool(o)
@@ -205,6 +205,11 @@ func (c *command) pool(device *kernels.Device, m *model.Model) (*model.Pool, err
 		return nil, fmt.Errorf("--cache %d: %w", tokens, err)
 	}
 	return pool, nil
+}
+
+// wholeBlocks returns a number of tokens rounded up to whole blocks of a pool.
+func wholeBlocks(tokens int) int {
+	return (tokens + model.PoolBlock - 1) / model.PoolBlock * model.PoolBlock
 }
 
 // poolOptions are those of a pool of one block.

@@ -120,14 +120,16 @@ func (o *options) check(names []string) error {
 	_, known := infer.DTypes[o.dtype]
 	_, quantization := infer.Quantizations[o.quantize]
 	for _, n := range []struct {
-		flag         string
-		value, least int
+		flag               string
+		value, least, most int // or sizes could overflow
 	}{
-		{"context", o.context, 2}, {"max-tokens", o.maxTokens, 0}, {"sequences", o.sequences, 1}, {"queue", o.queue, 1},
-		{"cache", o.cache, 0}, {"adapter-ranks", o.adapterRanks, 0}, {"body", o.body, 1}, {"connections", o.connections, 1},
+		{"context", o.context, 2, math.MaxInt32}, {"max-tokens", o.maxTokens, 0, math.MaxInt32},
+		{"sequences", o.sequences, 1, 1 << 20}, {"queue", o.queue, 1, math.MaxInt32}, {"cache", o.cache, 0, math.MaxInt32},
+		{"adapter-ranks", o.adapterRanks, 0, math.MaxInt32}, {"body", o.body, 1, math.MaxInt32},
+		{"connections", o.connections, 1, math.MaxInt32},
 	} {
-		if n.value < n.least || n.value > math.MaxInt32 { // or sizes could overflow
-			return cli.Usagef("--%s %d: must be %d to %d", n.flag, n.value, n.least, math.MaxInt32)
+		if n.value < n.least || n.value > n.most {
+			return cli.Usagef("--%s %d: must be %d to %d", n.flag, n.value, n.least, n.most)
 		}
 	}
 	for _, d := range []struct {
@@ -138,10 +140,7 @@ func (o *options) check(names []string) error {
 			return cli.Usagef("--%s %v: must be more than 0", d.flag, d.value)
 		}
 	}
-	const most = 1 << 20 // or sizes could overflow
 	switch {
-	case o.sequences > most:
-		return cli.Usagef("--sequences %d: must be at most %d", o.sequences, most)
 	case o.drain < 0:
 		return cli.Usagef("--drain %v: must be at least 0", o.drain)
 	case cli.CheckThreads(o.threads) != nil:

@@ -24,19 +24,20 @@ func (t *train) adopt(c *hf.Checkpoint) error {
 		return cli.Usagef("--out %s: contains %s, the base of %s, and a later run would rename it: choose another directory",
 			t.out, c.Name, a.Name)
 	}
+	spec := t.specOf(a, c.Config)
 	if t.cameFrom["lora"] == "given" {
-		asked, err := a.Spec.With(t.loraText)
+		asked, err := spec.With(t.loraText)
 		if err != nil {
 			return cli.Usagef("--%w", err)
 		}
-		if !sameAdapters(asked, a.Spec, c.Config) {
+		if !sameAdapters(asked, spec, c.Config) {
 			return cli.Usagef("--lora %s: the adapter %s has %s: leave the values of --lora out to train it further, or name "+
-				"its base with --model to train a new one", t.loraText, a.Name, a.Spec)
+				"its base with --model to train a new one", t.loraText, a.Name, spec)
 		}
 	} else {
 		t.cameFrom["lora"] = "the adapter"
 	}
-	t.config.LoRA = specOf(a, c.Config)
+	t.config.LoRA = spec
 	record, err := infer.RecordOf(a)
 	if err != nil || record.QuantizedBase == "" || t.flags.Given("quantize-base") {
 		return err
@@ -51,8 +52,8 @@ func (t *train) adopt(c *hf.Checkpoint) error {
 }
 
 // specOf returns the Spec of the adapters that a has. Its configuration may name more modules, such as those that were
-// frozen when it was trained.
-func specOf(a *hf.Adapter, c model.Config) lora.Spec {
+// frozen when it was trained. Those that --freeze names again need no mention.
+func (t *train) specOf(a *hf.Adapter, c model.Config) lora.Spec {
 	s := a.Spec
 	var has, lacks []string
 	for _, p := range c.Params() {
@@ -60,13 +61,13 @@ func specOf(a *hf.Adapter, c model.Config) lora.Spec {
 		_, _, named := s.Of(module)
 		if _, _, there := a.Of(module); there {
 			has = append(has, module)
-		} else if named && len(p.W.Shape) == 2 {
+		} else if named && len(p.W.Shape) == 2 && !t.config.Frozen(p.Name) {
 			lacks = append(lacks, module)
 		}
 	}
 	switch {
 	case lacks == nil:
-	case s.Exclude.Match == "":
+	case s.Exclude.Match == "" && len(lacks) <= len(has):
 		s.Exclude.Names = slices.Concat(s.Exclude.Names, lacks)
 	default:
 		s.Targets, s.Exclude, s.Layers = lora.Targets{Names: has}, lora.Targets{}, nil

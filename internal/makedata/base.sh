@@ -40,6 +40,11 @@ prose() { # NAME ROWS STYLE SEED
 join() { # SEED NAME FILE...
   go run ./internal/makedata/conversations --seed "$1" --follow-ups "$later" --out "$work/$2.jsonl" "${@:3}"
 }
+ask() { # ROUND SEED FLAG...
+  later=$work/later$1.jsonl
+  go run ./internal/makedata --follow-ups "$later" --round "$1"
+  join "$2" "round$1.talks" --mix --learn --whole --source "$rows" "${@:3}" "${lent[@]:1}"
+}
 train() { # MODEL LR NAME FLAG...
   go run ./cmd/train --model "$work/$1" --lr "$2" "${settings[@]}" --out "$work/$3" "${@:4}"
 }
@@ -52,7 +57,7 @@ prose plain 200000 $plain 0 &
 prose last 200000 $plain 2 &
 prose pirate 40000 pirate 3 &
 prose radio 40000 internal/makedata/radio.style 5 &
-wait
+for job in $(jobs -p); do wait "$job"; done
 join 2 plain.talks --source "$rows" "$work/plain.json"
 lent=("$work/plain.json" "$work/pirate.json" "$work/radio.json" data/teacher.jsonl
   data/passive_aggressive_data.json)
@@ -61,12 +66,10 @@ join 6 again.talks --mix --learn --source "$rows" "${lent[@]}"
 join 7 whole.talks --mix --learn --whole --source "$rows" "${lent[@]:1}"
 join 4 voices.talks "$work/pirate.json" "$work/radio.json"
 join 5 last.talks --source "$rows" "$work/last.json"
-rounds=()
-for round in {1..11}; do
-  go run ./internal/makedata --follow-ups "$later" --round "$round"
-  only=(--followed)
-  [ "$round" != 1 ] || only=()
-  join "1$round" "round$round.talks" --mix --learn --whole --source "$rows" "${only[@]}" "${lent[@]:1}"
+ask 1 11
+rounds=(--data "$work/round1.talks.jsonl")
+for round in {2..11}; do
+  ask "$round" "1$round" --followed
   rounds+=(--data "$work/round$round.talks.jsonl")
 done
 train code 1.5e-3 voices --data "$work/mixed.talks.jsonl" --data "$work/again.talks.jsonl" --data "$work/plain.talks.jsonl" \

@@ -56,6 +56,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "make: unexpected argument %q; see -h\n", flags.Arg(0))
 		return 2
 	}
+	if *round < 0 || *round > 0 && *later == "" {
+		fmt.Fprintln(stderr, "make: --round is 0 or more, and needs --follow-ups; see -h")
+		return 2
+	}
 	var err error
 	switch {
 	case *kind != "":

@@ -163,8 +163,8 @@ func read(raw json.RawMessage) (said []byte, thoughts int, refuses bool, err err
 	return said, thoughts, refuses, err
 }
 
-// textOf returns the text of a content, which is null, a string, a part or a list of parts, and whether a part of it is a
-// refusal.
+// textOf returns the text of a content, which is null, a string, a part or a list of parts, and whether a part of it
+// is a refusal.
 func textOf(raw json.RawMessage) (said []byte, thoughts int, refuses bool, err error) {
 	return textIn(raw, maxParts)
 }
