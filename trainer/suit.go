@@ -77,8 +77,8 @@ const SmallModels = "models of 50 to 200 million parameters"
 const smallFrom, smallTo = 50e6, 200e6
 
 // SmallRecipe returns the settings for fine-tuning a small model such as SmolLM2-135M-Instruct. At 2e-5 it hardly
-// learns a voice. At 5e-4 it is right about four in ten facts fewer than before; at 1e-4 about as many, and nearly as
-// many answers are in the voice. The loss on held-out answers is lowest after the first epoch, when one answer in six
+// learns a voice. At 5e-4 it gets four in ten fewer plain facts right than before; at 1e-4 as many, and nearly as many
+// answers are in the voice. The loss on held-out answers is lowest after the first epoch, when one answer in six
 // lacks the voice and some never end. After three the loss is higher, and they end. So the last weights are the result:
 // with val 0, nothing is held out to choose others by.
 func SmallRecipe() map[string]string {

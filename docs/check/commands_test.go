@@ -118,9 +118,10 @@ var (
 // PyTorch's measurements, containers, NVIDIA's tools, pip, WSL, TensorBoard, zstd, llama.cpp, vLLM, torchrun, mpirun,
 // srun and systemd, and two that stand for any.
 var others = strings.Fields(`all field diversity kind topic most mix learn whole follow-ups followed round mode
-	bitsandbytes batches metrics gpus rm tool set std gpu-architecture upgrade update shutdown logdir long name flag lora merge
-	enable-lora lora-modules no-python nnodes nproc-per-node rdzv-backend rdzv-endpoint hostfile ntasks-per-node
-	gpus-per-node kill-on-bad-exit shm-size port policy worker-urls request-timeout-secs user`)
+	bitsandbytes batches metrics gpus rm tool set std gpu-architecture upgrade update shutdown logdir long name
+	flag lora merge enable-lora lora-modules no-python nnodes nproc-per-node rdzv-backend rdzv-endpoint
+	hostfile ntasks-per-node gpus-per-node kill-on-bad-exit shm-size port policy worker-urls
+	request-timeout-secs user`)
 
 // hints are flags of chat, export, train and serve that other commands name.
 var hints = strings.Fields("tuned only raw prompt quantize vocab listen sequences unix adapter")
