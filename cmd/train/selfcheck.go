@@ -248,6 +248,7 @@ func (c *selfcheck) answers(ctx context.Context) (err error) {
 	var texts [2]string
 	var r infer.Result
 	for i := range texts {
+		e.ResetCache() // what is kept was computed with other rows, whose last bits may choose another of two like words
 		g, err := e.Start(prompt.IDs, infer.Options{MaxTokens: 200})
 		if err != nil {
 			return err
