@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -16,6 +17,14 @@ func newDraw(seed uint64, purpose string) Draw {
 	h := fnv.New64a()
 	h.Write([]byte(purpose))
 	return Draw{rand.New(rand.NewPCG(seed, h.Sum64()))}
+}
+
+// inRound returns the purpose of draws in a round of training rows and follow-ups. Round 0 is the committed dataset.
+func inRound(purpose string, round int) string {
+	if round == 0 {
+		return purpose
+	}
+	return fmt.Sprint(purpose, "/", round)
 }
 
 // Int returns a number from lo to hi, inclusive.

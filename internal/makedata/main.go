@@ -5,7 +5,8 @@
 //	go run ./internal/makedata               write the three files
 //	go run ./internal/makedata --kind sum    show and check rows of the kinds with "sum" in their names; write nothing
 //	go run ./internal/makedata --topic dict  the same for topics, by the name of a topic or of its file
-//	go run ./internal/makedata --follow-ups later.jsonl  write questions that refer to the training rows, for base.sh
+//	go run ./internal/makedata --round 1 --train rows.jsonl --follow-ups later.jsonl  for base.sh: write other training
+//	                                         rows of the same kinds and topics, and questions that refer to them
 package main
 
 import (
@@ -47,7 +48,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		"and check them; all shows every topic")
 	later := flags.String("follow-ups", "", "write questions that refer to training rows and their answers into this "+
 		"file, and nothing else")
-	round := flags.Int("round", 0, "with --follow-ups: the round of questions; each asks others after the same rows")
+	others := flags.String("train", "", "write the training rows into this file, JSON lines, and nothing else")
+	round := flags.Int("round", 0, "with --train and --follow-ups: the round; each draws other rows; 0: those of "+
+		"starter.parquet")
 	rows := flags.Int("rows", 3, "with --kind and --topic: rows to show of each")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -56,16 +59,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "make: unexpected argument %q; see -h\n", flags.Arg(0))
 		return 2
 	}
-	if *round < 0 || *round > 0 && *later == "" {
-		fmt.Fprintln(stderr, "make: --round is 0 or more, and needs --follow-ups; see -h")
+	if *round < 0 || *round > 0 && *later+*others == "" {
+		fmt.Fprintln(stderr, "make: --round is 0 or more, and needs --train or --follow-ups; see -h")
 		return 2
 	}
 	var err error
 	switch {
 	case *kind != "":
 		err = show(ctx, *seed, *kind, *rows, stdout)
-	case *later != "":
-		err = writeFollowUps(*seed, *round, *later)
+	case *later+*others != "":
+		err = writeRound(*seed, *round, *others, *later)
 	case *topic != "":
 		err = showTopics(ctx, *seed, *topic, *rows, stdout)
 	default:
@@ -80,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // generate builds and verifies the dataset, and writes its files.
 func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) error {
-	s, err := makeSet(seed)
+	s, err := makeSet(seed, 0)
 	if err != nil {
 		return err
 	}
@@ -130,23 +133,23 @@ type set struct {
 	asked  []Row // held out as well: typed questions, those about something else, and follow-ups
 }
 
-// makeSet draws the rows of the starter dataset. It runs no Python.
-func makeSet(seed uint64) (s set, err error) {
+// makeSet draws the rows of the starter dataset, or of another round. It runs no Python.
+func makeSet(seed uint64, round int) (s set, err error) {
 	if s.kinds, err = kinds(); err != nil {
 		return s, err
 	}
 	if s.topics, err = readTopics(); err != nil {
 		return s, err
 	}
-	if s.train, s.held, err = build(seed, s.kinds); err != nil {
+	if s.train, s.held, err = build(seed, round, s.kinds); err != nil {
 		return s, err
 	}
-	typed, later, err := buildTyped(seed, s.kinds, s.topics, s.held)
+	typed, later, err := buildTyped(seed, round, s.kinds, s.topics, s.held)
 	if err != nil {
 		return s, err
 	}
 	s.train = append(s.train, typed...)
-	spread(newDraw(seed, "order/train"), s.train)
+	spread(newDraw(seed, inRound("order/train", round)), s.train)
 	s.asked, err = askedRows(s.topics, later)
 	return s, err
 }

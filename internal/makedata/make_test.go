@@ -27,7 +27,7 @@ func needPython(t *testing.T) {
 	}
 }
 
-var setOnce = sync.OnceValues(func() (set, error) { return makeSet(defaultSeed) })
+var setOnce = sync.OnceValues(func() (set, error) { return makeSet(defaultSeed, 0) })
 
 func madeSet(t *testing.T) set {
 	t.Helper()

@@ -22,10 +22,10 @@ const (
 
 // A Row is one task, with the kind and the check that it was made with. The parquet file has the first four columns.
 type Row struct {
-	Instruction string `parquet:"instruction"`
-	Input       string `parquet:"input,dict"`
-	Output      string `parquet:"output,dict"`
-	Prompt      string `parquet:"prompt"`
+	Instruction string `parquet:"instruction" json:"instruction"`
+	Input       string `parquet:"input,dict" json:"input"`
+	Output      string `parquet:"output,dict" json:"output"`
+	Prompt      string `parquet:"prompt" json:"-"`
 
 	kind   Kind
 	group  string   // as in data.Question
@@ -76,9 +76,9 @@ func alpaca(instruction, input, output string) string {
 		"### Instruction:\n" + instruction + "\n\n### Input:\n" + input + "\n\n### Response:\n" + output
 }
 
-// build returns the training rows and the held-out rows, shuffled, with the kinds of the training data first. It runs
-// no Python.
-func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
+// build returns the training rows of a round and the held-out rows, shuffled, with the kinds of the training data first.
+// It runs no Python.
+func build(seed uint64, round int, kinds []Kind) (train, held []Row, err error) {
 	var seen, unseen []Row
 	used := map[string]bool{} // normalized questions and answers
 	for _, kind := range kinds {
@@ -98,7 +98,7 @@ func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
 			continue
 		}
 		seen = append(seen, rows...)
-		rows, err = drawRows(newDraw(seed, "train/"+kind.Name), kind, kind.Ask, leastRows, mostRows, used)
+		rows, err = drawRows(newDraw(seed, inRound("train/"+kind.Name, round)), kind, kind.Ask, leastRows, mostRows, used)
 		if err != nil {
 			return nil, nil, fmt.Errorf("kind %s: %w", kind.Name, err)
 		}

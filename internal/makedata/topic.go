@@ -42,6 +42,8 @@ import (
 //   - also names topics whose answers are right for this one as well.
 //   - then1 has follow-ups, at least six: "and in one line?", "without the loop pls", "now for a list of words". The
 //     second line is held out. then1.py is the whole new answer, then1check.py its check.
+//   - then1.ways names sections of ways.txtar, one per line, whose lines ask for the same answer: "one_line", or with
+//     values for the slot it of the lines: "without the loop|for".
 type Topic struct {
 	Name  string
 	File  string              // of the directory topics, without its extension
@@ -58,6 +60,7 @@ type Topic struct {
 // A Follow is a question that refers to the answer before it, and its answer.
 type Follow struct {
 	Ask         []string // that with the index heldFollow is held out
+	Ways        []way
 	Code, Check string
 }
 
@@ -121,7 +124,7 @@ func topics(files fs.FS, beginnings map[string]string) ([]Topic, error) {
 	return all, nil
 }
 
-var thenPattern = regexp.MustCompile(`^then(\d)(\.py|check\.py)?$`)
+var thenPattern = regexp.MustCompile(`^then(\d)(\.py|\.ways|check\.py)?$`)
 
 // set stores the text of one section.
 func (t *Topic) set(part, text string, beginnings map[string]string) (err error) {
@@ -172,6 +175,8 @@ func (t *Topic) setThen(number, part, text string, lines []string, beginnings ma
 	switch part {
 	case "":
 		f.Ask = lines
+	case ".ways":
+		f.Ways, err = parseWays(lines)
 	case ".py":
 		f.Code = text
 	case "check.py":

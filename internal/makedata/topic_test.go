@@ -55,6 +55,9 @@ just print
 print only
 no def
 one line
+-- double/then1.ways --
+no_function
+without def|a function
 -- double/then1.py --
 print(2 * $n)
 -- double/then1check.py --
@@ -133,6 +136,8 @@ func TestMistakesInTopicsAreNamed(t *testing.T) {
 		{"then without check", "double/then1check.py", "double/then2check.py", "at least six lines"},
 		{"slot of the function's name", "def double", "def n", "a slot has the name of its function"},
 		{"choices in then", "just print\n", "just {print|show}\n", "a follow-up has no choices"},
+		{"unknown way", "no_function", "no_functions", "ways.txtar has no section no_functions"},
+		{"way without values", "without def|a function", "without", "values for it, or neither"},
 		{"then out of turn", "double/then1 --", "double/then3 --", "the next follow-up is then1"},
 	} {
 		_, err := readText(strings.ReplaceAll(topicText, test.old, test.new))
@@ -187,7 +192,7 @@ func TestBuildTyped(t *testing.T) {
 	kind := Kind{Name: "square", Ask: []string{"Print the square of $n.", "I want the square of $n. Print it."},
 		Code: "print($n ** 2)", Draw: func(d Draw) Slots { return Slots{"n": d.Int(30, 99)} }}
 	left := []Row{{Instruction: "square of 44?", Output: "print(44 ** 2)"}}
-	train, asked, err := buildTyped(1, []Kind{kind, {Name: "unseen"}}, all, left)
+	train, asked, err := buildTyped(1, 0, []Kind{kind, {Name: "unseen"}}, all, left)
 	expect.OK(t, err)
 	count := map[string]int{}
 	questions := map[string]bool{}
@@ -209,13 +214,31 @@ func TestBuildTyped(t *testing.T) {
 			t.Errorf("%q is held out and trained", row.Instruction)
 		}
 	}
+	var rows [3][]Row
 	var rounds [3][]Later
 	for i := range rounds {
-		rounds[i], err = followUps(1, i/2, nil, all, train) // 0, 0, 1
+		round := i / 2 // 0, 0, 1
+		rows[i], _, err = buildTyped(1, round, nil, all, nil)
+		expect.OK(t, err)
+		rounds[i], err = followUps(1, round, nil, all, rows[i])
 		expect.OK(t, err)
 	}
 	if len(rounds[0]) == 0 || !slices.Equal(rounds[0], rounds[1]) || slices.Equal(rounds[0], rounds[2]) {
 		t.Errorf("rounds of follow-ups: %d, %d and %d", len(rounds[0]), len(rounds[1]), len(rounds[2]))
+	}
+	if rows[0][0].Instruction != rows[1][0].Instruction || rows[0][0].Instruction == rows[2][0].Instruction {
+		t.Errorf("rounds of rows begin with %q, %q and %q", rows[0][0].Instruction, rows[1][0].Instruction,
+			rows[2][0].Instruction)
+	}
+	own := all[0].Then[0]
+	shared := own.Ways[0].lines[0]
+	asked = nil
+	for d := newDraw(1, "ways"); len(asked) < 400; asked = append(asked, Row{Instruction: own.draw(d)}) {
+	}
+	for line, want := range map[string]bool{own.Ask[heldFollow]: false, own.Ask[0]: true, shared: true} {
+		if slices.ContainsFunc(asked, func(r Row) bool { return normal(r.Instruction) == normal(line) }) != want {
+			t.Errorf("a follow-up asks %q: %v, want %v", line, !want, want)
+		}
 	}
 	const question = "fizzbuzz" // of typed.tsv, whose questions may be asked about any topic
 	if !slices.ContainsFunc(typedQuestions(), func(q typedQuestion) bool { return q.text == question }) {
@@ -223,13 +246,13 @@ func TestBuildTyped(t *testing.T) {
 	}
 	again := all[0]
 	again.Asks = map[string][]string{"say": {question}}
-	train, _, err = buildTyped(1, nil, []Topic{again}, nil)
+	train, _, err = buildTyped(1, 0, nil, []Topic{again}, nil)
 	if err != nil || slices.ContainsFunc(train, func(r Row) bool { return same(r.Instruction) == question }) {
 		t.Errorf("%q is trained: %v", question, err)
 	}
 	other := all[0]
 	other.Name, other.Other, other.Then = "twice", []string{"Twice of $n", "2 of $n", "n n"}, nil
-	if _, _, err := buildTyped(1, nil, append(all, other), nil); err == nil ||
+	if _, _, err := buildTyped(1, 0, nil, append(all, other), nil); err == nil ||
 		!strings.Contains(err.Error(), "belongs to twice and double: make one of them say more") {
 		t.Errorf("two topics with the same questions: %v", err)
 	}

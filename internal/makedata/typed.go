@@ -279,10 +279,11 @@ func sounds(d Draw, letter byte) byte {
 	return letter
 }
 
-// buildTyped returns training rows with questions as people type them, about the kinds and about the topics, and
-// held-out follow-ups. held are the held-out rows of the kinds, whose answers no training row may have. It runs no
-// Python.
-func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, later []Row, err error) {
+// buildTyped returns training rows of a round with questions as people type them, about the kinds and about the topics,
+// and held-out follow-ups. held are the held-out rows of the kinds, whose answers no training row may have. A question
+// that belongs to two topics is an error in round 0, the committed rows, and left to the first of them in others. It runs
+// no Python.
+func buildTyped(seed uint64, round int, kinds []Kind, topics []Topic, held []Row) (train, later []Row, err error) {
 	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
 	answers := map[string]bool{}
 	kept := map[string]bool{} // questions that are not trained, whatever they are about
@@ -298,7 +299,7 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, l
 	}
 	both := map[string]string{} // a question by the two that it belongs to
 	draw := func(name string, count int, next func(d Draw) (Row, error)) error {
-		d := newDraw(seed, "typed/"+name)
+		d := newDraw(seed, inRound("typed/"+name, round))
 		most := 50 * count // of a topic with few wordings
 		for tries := 0; count > 0 && tries < most; tries++ {
 			row, err := next(d)
@@ -338,6 +339,9 @@ func buildTyped(seed uint64, kinds []Kind, topics []Topic, held []Row) (train, l
 		if err := draw(t.Name, count, t.row); err != nil {
 			return nil, nil, err
 		}
+	}
+	if round > 0 {
+		return train, later, nil
 	}
 	var unclear []error
 	for _, names := range slices.Sorted(maps.Keys(both)) {

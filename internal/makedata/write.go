@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -51,9 +52,10 @@ func encodeLines[T any](values []T) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// writeFollowUps writes the follow-ups of the training rows, for conversations.
-func writeFollowUps(seed uint64, round int, name string) error {
-	s, err := makeSet(seed)
+// writeRound writes the training rows of a round, and questions that refer to them, for conversations. A file without a
+// name is not written.
+func writeRound(seed uint64, round int, rows, questions string) error {
+	s, err := makeSet(seed, round)
 	if err != nil {
 		return err
 	}
@@ -61,7 +63,15 @@ func writeFollowUps(seed uint64, round int, name string) error {
 	if err != nil {
 		return err
 	}
-	lines, err := encodeLines(later)
+	return errors.Join(writeLines(rows, s.train), writeLines(questions, later))
+}
+
+// writeLines writes values as JSON lines, if the file has a name.
+func writeLines[T any](name string, values []T) error {
+	if name == "" {
+		return nil
+	}
+	lines, err := encodeLines(values)
 	if err != nil {
 		return err
 	}
