@@ -4,8 +4,12 @@
 #
 #   internal/makedata/base.sh [WORK]      WORK keeps what is made on the way; default a new folder under /tmp
 #
-# The rows are those of data/starter.parquet, joined into conversations of up to eight, and after some of them a question that
-# refers to the answer ("and in one line?"), so that the model answers later questions as well as the first.
+# Interrupted with Ctrl-C and started again with the same WORK, it goes on where it was.
+#
+# Rows as of data/starter.parquet are joined into conversations of up to eight, and after some of them comes a question that
+# refers to the answer ("and in one line?"), so that the model answers later questions as well as the first. But for what gen
+# wrote, each pass is over a round of rows of its own, drawn anew from the same kinds and topics: asked about the rows of 15
+# passes in words drawn anew, the model lost nine answers in a hundred that it gave to their own words.
 #
 # 1. train makes a new model learn the rows as they are, questions and answers: what to write.
 # 2. gen writes plain prose around the code of every row (plain.style), and around that of many as a pirate and as a radio
@@ -16,8 +20,7 @@
 # 3. All that one row of the last four says around its answer is put around another answer, of the same kind, to be learned:
 #    after that the model takes up a voice faster, and forgets less for it.
 # 4. train ends with plain prose alone, which no row had before: the model answers plainly unless it is tuned.
-# 5. The last two stages come once more, with eleven rounds of other questions that refer to an answer: each is asked in
-#    many ways, and the model must know it in words that it has not met.
+# 5. The last two stages come once more, and first with rows that have a question after them alone.
 #
 # The vocabulary is the one that is there. With --vocab-data data/passive_aggressive_data.json instead of --tokenizer, train
 # makes one like it, from the rows and from the words of the voice that the model is to take up.
@@ -29,58 +32,87 @@ cd "$(dirname "$0")/../.."
 work=${1:-$(mktemp -d)}
 mkdir -p "$work"
 echo "working in $work"
-rows=data/starter.parquet
-later=$work/later.jsonl
 settings=(--fused --accumulate 1 --packing --seq 2048 --batch 8 --warmup 0.02 --weight-decay 0.1 --val 0.005 --samples 0
   --log-every 500 --benchmark-log "")
-prose() { # NAME ROWS STYLE SEED
-  go run ./cmd/gen --source "$rows" --source "$later" --rows "$2" --style "$3" --seed "$4" --teacher builtin --language python \
-    --out "$work/$1.json"
+
+once() { # NAME COMMAND...    runs the command, unless it was once successful for this name
+  [ -e "$work/$1.done" ] || { "${@:2}" && touch "$work/$1.done"; }
 }
-join() { # SEED NAME FILE...
-  go run ./internal/makedata/conversations --seed "$1" --follow-ups "$later" --out "$work/$2.jsonl" "${@:3}"
+started=()
+beside() { # COMMAND...    starts it, once there are fewer running than cores
+  while [ "$(jobs -pr | wc -l)" -ge "$(getconf _NPROCESSORS_ONLN)" ]; do sleep 0.1; done
+  "$@" &
+  started+=($!)
 }
-ask() { # ROUND SEED FLAG...
-  later=$work/later$1.jsonl
-  go run ./internal/makedata --follow-ups "$later" --round "$1"
-  join "$2" "round$1.talks" --mix --learn --whole --source "$rows" "${@:3}" "${lent[@]:1}"
+finish() { # waits for what beside started
+  for job in "${started[@]}"; do wait "$job"; done
+  started=()
 }
-train() { # MODEL LR NAME FLAG...
-  go run ./cmd/train --model "$work/$1" --lr "$2" "${settings[@]}" --out "$work/$3" "${@:4}"
+round() { # NUMBER    makes rowsNUMBER.jsonl and laterNUMBER.jsonl; round 0 is data/starter.parquet
+  once "round$1" "$work/bin/makedata" --round "$1" --train "$work/rows$1.jsonl" --follow-ups "$work/later$1.jsonl"
 }
-go run ./internal/makedata --follow-ups "$later"
-join 1 raw "$rows"
-go run ./cmd/train --from-scratch internal/makedata/base.json --tokenizer data/starter-llama/tokenizer.json \
-  --data "$work/raw.jsonl" --train-on all --epochs 6 --lr 2e-3 "${settings[@]}" --out "$work/code"
-plain=internal/makedata/plain.style
-prose plain 200000 $plain 0 &
-prose last 200000 $plain 2 &
-prose pirate 40000 pirate 3 &
-prose radio 40000 internal/makedata/radio.style 5 &
-for job in $(jobs -p); do wait "$job"; done
-join 2 plain.talks --source "$rows" "$work/plain.json"
-lent=("$work/plain.json" "$work/pirate.json" "$work/radio.json" data/teacher.jsonl
-  data/passive_aggressive_data.json)
-join 3 mixed.talks --mix --source "$rows" "${lent[@]}"
-join 6 again.talks --mix --learn --source "$rows" "${lent[@]}"
-join 7 whole.talks --mix --learn --whole --source "$rows" "${lent[@]:1}"
-join 4 voices.talks "$work/pirate.json" "$work/radio.json"
-join 5 last.talks --source "$rows" "$work/last.json"
-ask 1 11
-rounds=(--data "$work/round1.talks.jsonl")
-for round in {2..11}; do
-  ask "$round" "1$round" --followed
-  rounds+=(--data "$work/round$round.talks.jsonl")
+prose() { # NAME ROUND ROWS STYLE SEED
+  once "$1" "$work/bin/gen" --source "$work/rows$2.jsonl" --source "$work/later$2.jsonl" --rows "$3" --style "$4" --seed "$5" \
+    --teacher builtin --language python --restart --out "$work/$1.json"
+}
+talks() { # NAME ROUND SEED FLAG... FILE...    makes NAME.talks.jsonl
+  once "$1.talks" "$work/bin/conversations" --follow-ups "$work/later$2.jsonl" --seed "$3" \
+    --out "$work/$1.talks.jsonl" "${@:4}"
+}
+mix() { # NAME ROUND SEED FLAG... FILE...
+  talks "$1" "$2" "$3" --mix --source "$work/rows$2.jsonl" "${@:4}"
+}
+train() { # NAME LR TALKS... -- FLAG...
+  local name=$1 flags=("${settings[@]}" --lr "$2" --epochs 1 --out "$work/$1")
+  shift 2
+  while [ "$1" != -- ]; do
+    flags+=(--data "$work/$1.talks.jsonl")
+    shift
+  done
+  [ ! -e "$work/$name" ] || flags+=(--resume)
+  once "$name" "$work/bin/train" "${flags[@]}" "${@:2}"
+}
+
+once bin go build -o "$work/bin/" ./cmd/gen ./cmd/train ./cmd/bench ./internal/makedata ./internal/makedata/conversations
+for n in {0..32}; do
+  beside round $n
 done
-train code 1.5e-3 voices --data "$work/mixed.talks.jsonl" --data "$work/again.talks.jsonl" --data "$work/plain.talks.jsonl" \
-  --data "$work/voices.talks.jsonl" --epochs 5
-train voices 1e-3 whole --data "$work/whole.talks.jsonl" --epochs 3
-train whole 5e-4 answers --data "$work/last.talks.jsonl" --epochs 1
-train answers 5e-4 rounds "${rounds[@]}" --epochs 1
-train rounds 3e-4 model --data "$work/last.talks.jsonl" --epochs 1
+finish
+beside prose plain 0 200000 internal/makedata/plain.style 0
+beside prose last 31 200000 internal/makedata/plain.style 2
+beside prose end 32 200000 internal/makedata/plain.style 4
+beside prose pirate 0 40000 pirate 3
+beside prose radio 0 40000 internal/makedata/radio.style 5
+finish
+voices=("$work/pirate.json" "$work/radio.json" data/teacher.jsonl data/passive_aggressive_data.json)
+for n in {1..6}; do
+  beside talks raw$n $n 1$n "$work/rows$n.jsonl"
+done
+for n in {1..5}; do
+  beside mix mixed$n $((6 + n)) 2$n "$work/plain.json" "${voices[@]}"
+  beside mix again$n $((11 + n)) 3$n --learn "$work/plain.json" "${voices[@]}"
+  beside talks plain$n 0 4$n --source "$work/rows0.jsonl" "$work/plain.json"
+  beside talks voices$n 0 5$n "$work/pirate.json" "$work/radio.json"
+done
+for n in {1..4}; do
+  beside mix whole$n $((16 + n)) 6$n --learn --whole "${voices[@]}"
+done
+for n in {1..10}; do
+  beside mix more$n $((20 + n)) 7$n --learn --whole --followed "${voices[@]}"
+done
+beside talks last 31 80 --source "$work/rows31.jsonl" "$work/last.json"
+beside talks end 32 81 --source "$work/rows32.jsonl" "$work/end.json"
+finish
+
+train code 2e-3 raw{1..6} -- --from-scratch internal/makedata/base.json --tokenizer data/starter-llama/tokenizer.json --train-on all
+train voices 1.5e-3 {mixed,again,plain,voices}{1..5} -- --model "$work/code"
+train whole 1e-3 whole{1..3} -- --model "$work/voices"
+train answers 5e-4 last -- --model "$work/whole"
+train rounds 5e-4 whole4 more{1..10} -- --model "$work/answers"
+train model 3e-4 end -- --model "$work/rounds"
 for file in config.json generation_config.json tokenizer.json tokenizer_config.json chat_template.jinja model.safetensors; do
   cp "$work/model/$file" "data/starter-llama/$file"
 done
 for after in 0 7; do
-  go run ./cmd/bench quality --base data/starter-llama --only base --after $after
+  "$work/bin/bench" quality --base data/starter-llama --only base --after $after
 done
