@@ -11,7 +11,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"restyle/chat"
 	"restyle/data"
@@ -291,15 +294,21 @@ func (t *train) readData(ctx context.Context, codec infer.Codec) (*training.Set,
 	if len(sets) > 0 {
 		return training.Join(sets...), e, nil
 	}
-	for _, of := range t.sources() {
-		s, err := training.Load(ctx, of.spec, t.sourceOptions(of), e)
-		if err != nil {
+	sources := t.sources()
+	sets = make([]*training.Set, len(sources))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0)) // much of reading a file is one after another
+	for i, of := range sources {
+		group.Go(func() (err error) {
+			sets[i], err = training.Load(ctx, of.spec, t.sourceOptions(of), e)
 			if len(t.data.Files) == 0 && errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("%w: make it with %s, or name another dataset with --data", err, cli.Command("gen"))
 			}
-			return nil, nil, err
-		}
-		sets = append(sets, s)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
 	}
 	return training.Join(sets...), e, nil
 }
