@@ -235,30 +235,41 @@ func TestCheckSamples(t *testing.T) {
 	}
 }
 
-// TestKnownGradients compares the gradients that cases know with differences. The formula has no tiles: short sequences
-// take it through all masks, and through heads that share keys.
+// TestKnownGradients compares the gradients that cases know with differences. The formulas have no tiles: short
+// sequences and small layers take them through all branches.
 func TestKnownGradients(t *testing.T) {
 	d := open(t)
-	compared := 0
-	for _, c := range everyOf("attention") {
-		if c.Type != tensor.F32 || c.In[0].Shape[0] > 41 {
+	compared := map[string]int{}
+	for _, c := range every() {
+		if c.Type != tensor.F32 || c.Gradients == nil || c.Backward == nil || c.In[0].Shape[0] > 41 {
 			continue
 		}
-		compared++
 		r, err := c.Place(d)
 		expect.OK(t, err)
-		all, s := c.Gradients(r.At)["qkv"], c.differences(r.At, "qkv")
-		var known []float64
-		for _, i := range s.at {
-			known = append(known, all[i])
+		if size := len(r.At["w"]); size > 3000 {
+			expect.OK(t, r.Close())
+			continue
 		}
-		if e := Distance(known, s.values); !(e <= 1e-6) {
-			t.Errorf("%s: off by %g", c.ID(), e)
+		for input, all := range c.Gradients(r.At) {
+			if len(r.At[input]) == 0 { // a layer without a bias
+				continue
+			}
+			compared[c.Op]++
+			s := c.differences(r.At, input)
+			var known []float64
+			for _, i := range s.at {
+				known = append(known, all[i])
+			}
+			if e := Distance(known, s.values); !(e <= 1e-6) {
+				t.Errorf("%s, %s: off by %g", c.ID(), input, e)
+			}
 		}
 		expect.OK(t, r.Close())
 	}
-	if compared < 6 {
-		t.Errorf("only %d cases were compared", compared)
+	for op, least := range map[string]int{"attention": 6, "linear": 20, "linear_activation": 20, "swiglu": 3, "linear_quantized": 3} {
+		if compared[op] < least {
+			t.Errorf("only %d gradients of %s were compared", compared[op], op)
+		}
 	}
 }
 

@@ -19,6 +19,43 @@ func linear(x, w, bias []float64, rows, in, out int) []float64 {
 	return sums
 }
 
+// inputGradient is the formula dx = dy·w, and + du·a if there is a second layer, u = x·aᵀ, with the same input.
+func inputGradient(x Values, dy []float64, rows, in, out int) []float64 {
+	dx := make([]float64, rows*in)
+	addProduct(dx, dy, x["w"], rows, in, out)
+	if a := x["a"]; a != nil {
+		addProduct(dx, x["du"], a, rows, in, len(a)/in)
+	}
+	return dx
+}
+
+func addProduct(dx, dy, w []float64, rows, in, out int) {
+	for r := range rows {
+		for o := range out {
+			axpy(dx[r*in:][:in], dy[r*out+o], w[o*in:][:in])
+		}
+	}
+}
+
+// axpy is y += a·x.
+func axpy(y []float64, a float64, x []float64) {
+	for i, v := range x {
+		y[i] += a * v
+	}
+}
+
+// linearGradients are the formulas of all gradients: dw = dyᵀ·x, and dbias is the sum of dy's rows.
+func linearGradients(x Values, dy []float64, rows, in, out int) Values {
+	dw, dbias := make([]float64, out*in), make([]float64, out)
+	for r := range rows {
+		for o := range out {
+			axpy(dw[o*in:][:in], dy[r*out+o], x["x"][r*in:][:in])
+		}
+		axpy(dbias, 1, dy[r*out:][:out])
+	}
+	return Values{"x": inputGradient(x, dy, rows, in, out), "w": dw, "bias": dbias}
+}
+
 // LinearCase returns a layer with or without a bias.
 func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 	c := &Case{
@@ -38,7 +75,8 @@ func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 		Want: func(x Values) Values {
 			return Values{"y": linearOf(x, x["x"], rows, in, out)}
 		},
-		Kernels: [2][]string{{"linear", "linear_dx", "linear_dw"}},
+		Gradients: func(x Values) Values { return linearGradients(x, x["dy"], rows, in, out) },
+		Kernels:   [2][]string{{"linear", "linear_dx", "linear_dw"}},
 	}
 	if bias {
 		c.Name += " and bias"

@@ -13,13 +13,43 @@ var activations = map[kernels.Activation]string{
 	kernels.GELUExact: "gelu", kernels.GELUTanh: "gelu tanh", kernels.SiLU: "silu",
 }
 
-// activation is the formula.
-func activation(x float64, act kernels.Activation) float64 {
+// activation is the formula, and its derivative.
+func activation(x float64, act kernels.Activation) (y, slope float64) {
 	if act == kernels.SiLU {
-		return x / (1 + math.Exp(-x))
+		sigmoid := 1 / (1 + math.Exp(-x))
+		return x * sigmoid, sigmoid + x*sigmoid*(1-sigmoid)
 	}
-	y, _ := GELU(x, act == kernels.GELUTanh)
+	return GELU(x, act == kernels.GELUTanh)
+}
+
+// activated are the formula's values.
+func activated(pre []float64, act kernels.Activation) []float64 {
+	y := make([]float64, len(pre))
+	for i, v := range pre {
+		y[i], _ = activation(v, act)
+	}
 	return y
+}
+
+// activationGradient is the gradient of what the activation gets.
+func activationGradient(dy, pre []float64, act kernels.Activation) []float64 {
+	dpre := make([]float64, len(pre))
+	for i, v := range pre {
+		_, slope := activation(v, act)
+		dpre[i] = dy[i] * slope
+	}
+	return dpre
+}
+
+// gateGradient is the gradient of gates and ups.
+func gateGradient(dy, gateUp []float64, rows, inner int) []float64 {
+	d := make([]float64, rows*2*inner)
+	for i, dy := range dy {
+		at := i/inner*2*inner + i%inner
+		y, slope := activation(gateUp[at], kernels.SiLU)
+		d[at], d[at+inner] = dy*gateUp[at+inner]*slope, dy*y
+	}
+	return d
 }
 
 // alone are the kernels of activations by themselves, forward and backward.
@@ -38,11 +68,10 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 	}
 	c.Want = func(x Values) Values {
 		pre := linearOf(x, x["x"], rows, in, out)
-		y := make([]float64, len(pre))
-		for i, v := range pre {
-			y[i] = activation(v, act)
-		}
-		return Values{"y": y, "pre": pre}
+		return Values{"y": activated(pre, act), "pre": pre}
+	}
+	c.Gradients = func(x Values) Values {
+		return linearGradients(x, activationGradient(x["dy"], linearOf(x, x["x"], rows, in, out), act), rows, in, out)
 	}
 	// What the activation gets may be rounded to BF16 before.
 	c.Tolerance = tolerance(t, 4e-6, 1e-2)
@@ -83,13 +112,8 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 	own := alone[of]
 	c.Kernels[0] = []string{own[0], "linear", own[1], "linear_dx"}
 	c.Kernels[1] = c.Kernels[0]
-	value := func(pre []float64) []float64 {
-		y := make([]float64, len(pre))
-		for i, v := range pre {
-			y[i] = activation(v, of)
-		}
-		return y
-	}
+	value := func(pre []float64) []float64 { return activated(pre, of) }
+	gradient := func(dy, pre []float64) []float64 { return activationGradient(dy, pre, of) }
 	forward := func(d *kernels.Device, x Tensors) {
 		if of == kernels.SiLU {
 			d.SiLU(x["act"], x["pre"])
@@ -105,6 +129,7 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 		c.Kernels = [2][]string{{"silu", "mul", "linear", "linear_dx", "silu_backward"},
 			{"swiglu", "linear", "linear_dx", "swiglu_backward"}}
 		value = func(pre []float64) []float64 { return gate(pre, rows, inner) }
+		gradient = func(dy, pre []float64) []float64 { return gateGradient(dy, pre, rows, inner) }
 		forward = func(d *kernels.Device, x Tensors) { d.SwiGLU(x["act"], x["pre"]) }
 		c.Backward = func(d *kernels.Device, x Tensors) {
 			d.SwiGLULinearBackward(x["dpre"], x["dy"], x["w"], x["pre"], gradientPairOf(x)...)
@@ -117,6 +142,9 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 	c.Want = func(x Values) Values {
 		act := value(x["pre"])
 		return Values{"y": linear(act, x["w"], nil, rows, inner, out), "act": act}
+	}
+	c.Gradients = func(x Values) Values {
+		return Values{"pre": gradient(inputGradient(x, x["dy"], rows, inner, out), x["pre"])}
 	}
 	c.BackwardBytes = c.bytes("pre", "pre", "w", "y")
 	// The layer's input is rounded before the sums. Backward, one kernel rounds the result once; two round the product

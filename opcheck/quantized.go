@@ -73,6 +73,7 @@ func quantizedGradientCase(weights, t tensor.DType, rows, in, out int, add bool)
 	c.Backward = func(d *kernels.Device, x Tensors) {
 		d.LinearBackward(x["dx"], x["dy"], x["w"], add, gradientPairOf(x)...)
 	}
+	c.Gradients = func(x Values) Values { return Values{"x": inputGradient(x, x["dy"], rows, in, out)} }
 	c.Kernels = [2][]string{{"linear", "linear_dx"}}
 	c.BackwardBytes = c.bytes("y", "w", "x")
 	return c

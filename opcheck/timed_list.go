@@ -388,10 +388,7 @@ func timedGELU(rows int) *Timing {
 		c := mlpOperands(t, rows, dim, inner, inner, outputs)
 		c.In = append(c.In, plain("b", t, inner), plain("b2", t, outputs))
 		c.Want = func(x Values) Values {
-			a := linear(x["x"], x["w"], x["b"], rows, dim, inner)
-			for i, v := range a {
-				a[i] = activation(v, kernels.GELUTanh)
-			}
+			a := activated(linear(x["x"], x["w"], x["b"], rows, dim, inner), kernels.GELUTanh)
 			return Values{"y": linear(a, x["w2"], x["b2"], rows, inner, outputs)}
 		}
 		return c
