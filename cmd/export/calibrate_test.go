@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/cli"
 	"restyle/internal/expect"
@@ -197,8 +198,19 @@ func (d *drawn) Write(p []byte) (int, error) {
 	return d.Buffer.Write(p)
 }
 
+// fewQuestions measures the perplexity of so many reference answers: of all it takes seconds.
+func fewQuestions(t *testing.T, count int) {
+	all := heldOut
+	heldOut = func() ([]data.Question, error) {
+		questions, err := all()
+		return questions[:min(count, len(questions))], err
+	}
+	t.Cleanup(func() { heldOut = all })
+}
+
 // TestStatusLine checks what the status line of a terminal says.
 func TestStatusLine(t *testing.T) {
+	fewQuestions(t, 32)
 	var lines drawn
 	status := &cli.StatusLine{W: &lines, Width: func() int { return 80 }}
 	o := options{weights: "int4", rounding: "gptq", text: 2}
@@ -211,7 +223,7 @@ func TestStatusLine(t *testing.T) {
 		`writing `, `comparing matrices: \d+%`,
 		`perplexity before: layer 1 of 8, question 1 of \d+, 0%`,
 		`perplexity before: head, question \d+ of \d+, 100%, \d+s left`,
-		`perplexity after: layer 8 of 8, question 120 of \d+, \d+%, \d+s left`,
+		`perplexity after: layer 8 of 8, question 32 of 32, \d+%, \d+s left`,
 	} {
 		if !regexp.MustCompile(want).Match(lines.Bytes()) {
 			t.Errorf("no line is like %s", want)
@@ -237,6 +249,7 @@ func TestReadingShare(t *testing.T) {
 // TestInterrupted_AtEachStage interrupts a run at each stage: before the model is written there is no directory, and
 // afterwards it is complete.
 func TestInterrupted_AtEachStage(t *testing.T) {
+	fewQuestions(t, 32)
 	for stage, written := range map[string]bool{
 		"rounding to nearest": false, "layer 3 of 8, conversation 2": false, "layer 2 of 8, matrix 3": false,
 		"comparing matrices": true, "perplexity before: layer 2": true,

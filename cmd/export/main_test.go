@@ -25,6 +25,7 @@ import (
 )
 
 func TestQuantize(t *testing.T) {
+	fewQuestions(t, 32)
 	out := filepath.Join(t.TempDir(), "int4")
 	var stdout, stderr bytes.Buffer
 	args := []string{"starter", out, "--weights", "int4", "--text", "4"}
@@ -276,6 +277,7 @@ func (c whileMeasuring) Err() error {
 
 // TestStoppedMeasuring checks that a run that is interrupted while it measures leaves a complete model.
 func TestStoppedMeasuring(t *testing.T) {
+	fewQuestions(t, 32)
 	out := filepath.Join(t.TempDir(), "out")
 	ctx := whileMeasuring{t.Context(), filepath.Join(out, "model.safetensors")}
 	var stdout, stderr bytes.Buffer

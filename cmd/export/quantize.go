@@ -24,14 +24,19 @@ func (o options) calibrates() bool {
 	return o.rounding == "gptq" && (o.weights == "int4" || strings.EqualFold(o.gguf, "q4_0"))
 }
 
+// heldOut returns the questions whose reference answers give the perplexity.
+var heldOut = func() ([]data.Question, error) {
+	questions, err := data.Questions()
+	// Those of groups may refer to an answer before, and their checks take many answers.
+	return slices.DeleteFunc(questions, func(q data.Question) bool { return q.Group != "" }), err
+}
+
 // quantize does the work, from the model in IN to that in OUT, and prints what it costs.
 func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) error {
-	questions, err := data.Questions()
+	questions, err := heldOut()
 	if err != nil {
 		return err
 	}
-	// Those of groups may refer to an answer before, and their checks take many answers.
-	questions = slices.DeleteFunc(questions, func(q data.Question) bool { return q.Group != "" })
 	c, err := o.write(ctx, in, out, questions, stdout, status)
 	if c == nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,13 +14,17 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestSelfcheck checks that a correct device passes, with a line for each part. The tests of opcheck check all
-// operations.
+// TestSelfcheck checks that a correct device passes, with a line for each part; with RESTYLE_LONG in fp32 as well. The
+// tests of opcheck check all operations.
 func TestSelfcheck(t *testing.T) {
 	checked = func() []*opcheck.Case { return slices.Concat(opcheck.Of("rmsnorm"), opcheck.Of("softmax")) }
 	timed = 0
 	t.Cleanup(func() { checked, timed = opcheck.All, time.Second })
-	for _, dtype := range []string{"bf16", "fp32"} {
+	types := []string{"bf16", "fp32"}
+	if os.Getenv("RESTYLE_LONG") == "" {
+		types = types[:1]
+	}
+	for _, dtype := range types {
 		var out, errs strings.Builder
 		if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu", "--dtype", dtype}, &out, &errs,
 			nil); code != cli.Done {
