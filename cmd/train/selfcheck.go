@@ -162,11 +162,11 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	return f, code, err
 }
 
-// learned is the loss after the eighth step of that run: on a CPU 1.8235, 1.8234, 1.8251 and 1.8258 in bf16, without
-// vector instructions, with AVX2, AVX-512 and AVX-512 BF16, and 1.8280 in fp32. learnedWithin, a share of it, is the
-// tolerance for other devices: five times the farthest of these, and less than what 5% of the learning rate change,
-// which is 1.6%.
-const learned, learnedWithin = 1.8257, 0.0063
+// learned is the loss after the eighth step of that run: on a CPU 2.2750, 2.2758, 2.2746 and 2.2754 in bf16, without
+// vector instructions, with AVX2, AVX-512 and AVX-512 BF16, and 2.2759 in fp32. learnedWithin, a share of it, is the
+// tolerance for other devices: sixteen times the farthest of these, and a third of what 5% of the learning rate change,
+// which is 1.4 to 1.6%.
+const learned, learnedWithin = 2.2752, 0.005
 
 // learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
 func (c *selfcheck) learns(ctx context.Context) error {
