@@ -264,7 +264,7 @@ func (c *Case) compareThreads(res *Result, first *Run) error {
 	if err := cpu.SetThreads(other); err != nil {
 		return err
 	}
-	again, err := c.Place(first.d)
+	again, err := c.placeAgain(first)
 	if err == nil {
 		c.check(&res.Forward, c.Forward, again)
 		if c.Backward != nil {

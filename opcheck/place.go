@@ -20,6 +20,7 @@ type Run struct {
 	d      *kernels.Device
 	arena  *kernels.Arena
 	guards []guard
+	given  map[string][]byte // what is stored before the operation runs
 }
 
 // A guard is memory after an operand that nothing may write to.
@@ -40,18 +41,42 @@ func (c *Case) Place(d *kernels.Device) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.given = map[string][]byte{}
 	hash := fnv.New64a()
 	hash.Write([]byte(c.ID()))
 	rng := rand.New(rand.NewPCG(1, hash.Sum64())) // its own generator: other cases may be added or removed
 	for i, p := range c.placements() {
 		if x := r.X[p.Name]; p.given {
 			r.At[p.Name] = p.store(d, x, rng)
-		} else {
-			d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
+			r.given[p.Name] = r.bytes(x)
 		}
-		d.UploadBytes(r.guards[i].x, bytes.Repeat([]byte{guardByte}, guardSize))
+		r.fill(i, p)
 	}
 	return r, nil
+}
+
+// placeAgain places the same operands as another run of the case, on the same device.
+func (c *Case) placeAgain(first *Run) (*Run, error) {
+	r, err := c.allocate(first.d)
+	if err != nil {
+		return nil, err
+	}
+	r.At, r.given = first.At, first.given
+	for i, p := range c.placements() {
+		r.fill(i, p)
+	}
+	return r, nil
+}
+
+// fill stores what is given, or NaN, and the guard after it.
+func (r *Run) fill(i int, p placement) {
+	x := r.X[p.Name]
+	if b := r.given[p.Name]; b != nil {
+		r.d.UploadBytes(x, b)
+	} else {
+		r.d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
+	}
+	r.d.UploadBytes(r.guards[i].x, bytes.Repeat([]byte{guardByte}, guardSize))
 }
 
 // allocate has room for a case's operands, and guards between them.
