@@ -1,9 +1,10 @@
-// Package chat renders conversations as the text that a model was trained on, and tells which bytes of that text came
-// from where.
+// Package chat renders conversations as the text that a model was trained on, and tells where each byte of that text
+// came from.
 //
-// Models come with a chat template, a Jinja program in tokenizer_config.json or chat_template.jinja. Package jinja runs
-// it. A few are in wide use; this package has a program for each that renders the same bytes as the published ones, and
-// marks the answers. [Detect] finds the [Template] of a model by the text of its program, [ByName] by a name.
+// Models come with a chat template, a Jinja program in tokenizer_config.json or chat_template.jinja. Package jinja
+// runs it. A few are in wide use; this package has a program for each that renders the same bytes as the published
+// ones, and marks the answers. [Detect] finds a model's [Template] by the text of its program, and [ByName] by a
+// name.
 //
 // Besides the text, [Template.Render] returns where it came from:
 //
@@ -31,9 +32,9 @@
 // # Tools and thoughts
 //
 // A conversation with tools, calls, thoughts apart from contents, or other variables is rendered by the model's own
-// program, even if it has a name here. What the program does not write is a [RefusedError]: tools, calls,
-// and thoughts. [Rendered.Read] lists which of the other keys and variables it asked for. Contents that are lists of
-// parts are not supported.
+// program, even if it has a name here. If the program does not write tools, calls or thoughts, that is a
+// [RefusedError]. [Rendered.Read] lists which of the other keys and variables it asked for. Contents that are lists
+// of parts are not supported.
 //
-// The package imports nothing but the standard library and package jinja, which does the same.
+// The package imports only the standard library and package jinja, which itself imports only the standard library.
 package chat

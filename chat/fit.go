@@ -7,7 +7,8 @@ import (
 
 // Fit drops the oldest turns of a conversation until it fits into limit tokens. A turn is a question and everything
 // before the next one. The last turn and all system messages always stay. Fit returns the messages that are left and
-// how many turns it dropped. It is an error if the template refuses the messages or if the last turn alone is too long.
+// how many turns it dropped. It is an error if the template refuses the messages or if the last turn by itself is too
+// long.
 //
 // measure counts the tokens of a rendering. Fit calls it after each turn that it drops, last for the messages that it
 // returns, so measure may keep its result.
@@ -31,7 +32,7 @@ func (t Template) Fit(messages []Message, o Options, limit int, measure func(Ren
 	}
 }
 
-// TooLong is the error of a conversation whose last turn alone does not fit.
+// TooLong is the error for a conversation whose last turn does not fit even by itself.
 type TooLong struct{ Tokens, Limit int }
 
 // Error says what to do.

@@ -183,7 +183,7 @@ func TestReferenceTemplates(t *testing.T) {
 				t.Errorf("%s is detected as %q, %v", f.Name, got.Name, err)
 			}
 		}
-		// Of what only a program renders, the model's own is run.
+		// Conversations that only a program can render are rendered by the model's own.
 		own, err := Detect(text)
 		for _, g := range readGoldens(t, "testdata/goldens.jsonl") {
 			if g.Family == f.Name && err == nil && beyond(g.Messages, g.options(t)) {

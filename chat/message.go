@@ -11,18 +11,18 @@ type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 
-	// Thoughts are what an assistant thought before it answered, if they are apart from Content. A template gets them
-	// under the key that it reads, one of ThoughtKeys.
+	// Thoughts are what an assistant thought before it answered, if they are separate from Content. A template gets
+	// them under the key that it reads, one of ThoughtKeys.
 	Thoughts string `json:"reasoning_content,omitempty"`
 	// Calls are the tools that an assistant calls, as the JSON list that templates know as tool_calls.
 	Calls string `json:"-"`
-	// More is a JSON object with whatever else the message has, such as name or tool_call_id. What a template reads of it
-	// reaches the text.
+	// More is a JSON object with whatever else the message has, such as name or tool_call_id. Whatever a template
+	// reads from it becomes part of the text.
 	More string `json:"-"`
 
 	// Context marks an answer that is part of the conversation but not to be learned.
 	Context bool `json:"-"`
-	// Asides are the parts of Content that are read but not to be learned, in bytes, in their order.
+	// Asides are the parts of Content that are read but not to be learned, in bytes, in order.
 	Asides []Span `json:"-"`
 
 	// NoRole and NoContent tell a missing role or content from an empty one, as templates do. The field itself is then
@@ -38,7 +38,7 @@ var ThoughtKeys = []string{"reasoning_content", "reasoning", "thinking", "though
 // UnmarshalJSON reads an object with the keys "role" and "content", and perhaps "tool_calls" and thoughts. Each may be
 // missing, and content may be null next to tool_calls. All other keys are in More.
 func (m *Message) UnmarshalJSON(data []byte) error {
-	// Through a map, since a struct would match "Role" and "ROLE" as well.
+	// Decode through a map, because a struct would match "Role" and "ROLE" as well.
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
 		return fmt.Errorf(`chat message %.60q: must be an object like {"role": "user", "content": "…"}`, data)

@@ -11,7 +11,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestParts holds small steps of rendering to their rules, both sides of each.
+// TestParts checks small steps of rendering against their rules, on both sides of each.
 func TestParts(t *testing.T) {
 	for content, want := range map[string]string{"": "", "a": "", "<think>\nt\n</think>\n\na": "t",
 		"t\n\n</think>a":                     "t",
@@ -86,7 +86,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestEnds finds what a template writes behind an answer: EOS, else the first word.
+// TestEnds finds what a template writes after an answer: EOS, or else the first word.
 func TestEnds(t *testing.T) {
 	const talk = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if m.role == 'assistant' %}"
 	for _, c := range []struct{ end, eos, want string }{
@@ -148,7 +148,7 @@ func TestFrom(t *testing.T) {
 			}
 		}
 	}
-	// Of an answer from there on, all thoughts have to be in the text.
+	// All thoughts of an answer from there on have to be in the text.
 	marked, err := Detect("{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}{{ m.content }}<end>" +
 		"{% endgeneration %}{{ m.thinking if m.tool_calls }}{% else %}{{ m.content }}{% endif %}{% endfor %}")
 	expect.OK(t, err)

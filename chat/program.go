@@ -37,7 +37,7 @@ func newTemplate(text string) (Template, error) {
 		return Template{}, err
 	}
 	t := Template{Name: "jinja-" + hash(text)[:8], program: code}
-	with := t // a model's tokens are not known yet, and a program may fail without
+	with := t // a model's tokens are not known yet, and a program may fail without them
 	with.BOS, with.EOS = "<s>", "</s>"
 	_, question, _, err := with.probe()
 	if err == nil && question == Dropped {
@@ -66,7 +66,7 @@ func (t Template) probe() (text string, question, answer Span, err error) {
 }
 
 // endAfterAnswer returns what the template writes to end an answer: EOS if it is there, else the first word, or "".
-// Whoever trains checks that it is one token.
+// Training checks that it is one token.
 func (t Template) endAfterAnswer() string {
 	text, _, answer, err := t.probe()
 	if err != nil || answer == Dropped {
@@ -110,13 +110,13 @@ func (p *page) run() error {
 		p.out.Contents[i] = last(out.Given, i)
 	}
 	p.out.BOS = p.BOS != "" && strings.HasPrefix(out.Text, p.BOS) && len(p.out.Markup) > 0 &&
-		p.out.Markup[0].Start == 0 && len(p.BOS) <= p.out.Markup[0].End // nobody typed it
+		p.out.Markup[0].Start == 0 && len(p.BOS) <= p.out.Markup[0].End // no user typed it
 	p.out.Targets, p.out.NoTargets = p.targets(out)
 	slices.Sort(p.out.Read)
 	return nil
 }
 
-// execute runs the program on other messages than those of the page.
+// execute runs the program on messages other than the page's.
 func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
 	vars, _, err := p.variables(messages, prompt)
 	if err != nil {
@@ -125,7 +125,7 @@ func (p *page) execute(messages []Message, prompt bool) (jinja.Output, error) {
 	return p.runOn(vars)
 }
 
-// message returns a message as a value. What is missing in it is undefined.
+// message returns a message as a value. Whatever is missing in it is undefined.
 func (p *page) message(i int, m Message) (*jinja.Dict, error) {
 	d := &jinja.Dict{}
 	if !m.NoRole {
@@ -219,7 +219,7 @@ func (p *page) runOn(vars *jinja.Dict) (jinja.Output, error) {
 		Advice: "change the conversation, or choose another template by its name"}
 }
 
-// noteRead notes which of the other keys the program asked for. It refuses calls that it did not look at.
+// noteRead records which of the other keys the program asked for. It refuses calls that the program did not look at.
 func (p *page) noteRead(messages []*jinja.Dict) error {
 	for i, m := range p.messages {
 		if m.Calls != "" && !messages[i].Read("tool_calls") {
@@ -247,7 +247,7 @@ func roleOf(role string) any {
 	return jinja.Text(role, jinja.Elsewhere)
 }
 
-// last returns the last piece of what came from a source, or Dropped: an answer comes after its thoughts.
+// last returns the last piece of text that came from a source, or Dropped: an answer comes after its thoughts.
 func last(given []jinja.Span, source int) Span {
 	piece := Dropped
 	for _, g := range given {
@@ -262,9 +262,10 @@ func last(given []jinja.Span, source int) Span {
 	return piece
 }
 
-// targets returns the answers: what {% generation %} marks, or what the template writes for an answer after the prompt
-// that asks for it, up to the end of the turn. If a later message changes what stands before, nobody can say which
-// answer followed which prompt, and that is an error. Before Options.From, spans are empty where they are not needed.
+// targets returns the answers: what {% generation %} marks, or what the template writes for an answer after the
+// prompt that asks for it, up to the end of the turn. If a later message changes the text before it, there is no
+// telling which answer followed which prompt, and that is an error. Before Options.From, spans are empty if they are
+// not needed.
 func (p *page) targets(whole jinja.Output) ([]Span, error) {
 	asked := answers(p.messages)
 	if !slices.ContainsFunc(asked, func(i int) bool { return i >= p.From && !p.messages[i].Context }) {
@@ -291,7 +292,7 @@ func (p *page) targets(whole jinja.Output) ([]Span, error) {
 	return targets, nil
 }
 
-// unknown returns the error for an answer of which it is not known where it is.
+// unknown returns the error for an answer whose place is not known.
 func (p *page) unknown(i int, reason string) *RefusedError {
 	return &RefusedError{Template: p.Name, Message: i, Role: p.messages[i].Role,
 		Reason: "what of it is the answer is not known: " + reason,
@@ -325,7 +326,7 @@ func (p *page) generated(whole jinja.Output, asked []int) (targets []Span, err e
 	for _, g := range whole.Generated {
 		targets = append(targets, Span{g.Start, g.End})
 	}
-	// Earlier answers may end in another way, and who types the end has not ended anything.
+	// Earlier answers may end in another way, and a user who types the end has not ended anything.
 	last := targets[len(targets)-1]
 	from := last.Start
 	for _, g := range whole.Given {
@@ -383,19 +384,19 @@ func (p *page) answer(whole jinja.Output, i int) (Span, error) {
 	return target, nil
 }
 
-// opening returns where a prompt begins thoughts at its end, or -1.
+// opening returns where a prompt that ends within thoughts starts them, or -1.
 func opening(prompt jinja.Output) int {
 	at := strings.LastIndex(prompt.Text, "<think>")
 	if at < 0 || Strip(prompt.Text[at:]) != "<think>" {
 		return -1
 	}
 	if n := len(prompt.Given); n > 0 && prompt.Given[n-1].End > at {
-		return -1 // somebody typed it
+		return -1 // a user typed it
 	}
 	return at
 }
 
-// think sets the thoughts with which the last message begins, before what the template writes of it.
+// think sets the thoughts with which the last message starts, before what the template writes of it.
 func (p *page) think(rest string) {
 	answer := p.messages[len(p.messages)-1]
 	thoughts := cmp.Or(answer.Thoughts, thoughtsIn(answer.Content))

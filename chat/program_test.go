@@ -13,7 +13,7 @@ import (
 	"restyle/internal/hostile"
 )
 
-// asProgram returns a template that has a name as one that has none, without marks of the answers.
+// asProgram returns a template that has a name as a template without a name, without marks of the answers.
 func asProgram(t testing.TB, f Template) Template {
 	t.Helper()
 	p, err := newTemplate(f.Jinja())
@@ -48,7 +48,7 @@ func compareWithProgram(t testing.TB, f, p Template, messages []Message, o Optio
 		if g := got.Contents[i]; g != c && c != Dropped && c.Start != c.End {
 			t.Errorf("%s: content %d at %v, want %v", f.Name, i, g, c)
 		}
-		// Whatever a message says is no markup, not even the parts of it that are not its content, such as thoughts.
+		// Nothing that a message says is markup, not even the parts of it that are not its content, such as thoughts.
 		if overlaps(got.Markup, c) && c != Dropped {
 			t.Errorf("%s: content %d at %v is in the markup %v", f.Name, i, c, got.Markup)
 		}
@@ -201,7 +201,7 @@ func TestPrograms_AnswersOfUnknownTemplates(t *testing.T) {
 			if r.NoTargets != nil || !slices.Equal(got, c.targets) {
 				t.Errorf("targets %q, %v, want %q", got, r.NoTargets, c.targets)
 			}
-			// <|user|> is a token where the template writes a role, not where somebody typed it.
+			// <|user|> is a token where the template writes a role, not where a user typed it.
 			first := strings.Index(r.Text, "<|user|>")
 			typed := first + len("<|user|>")
 			whole := slices.ContainsFunc(r.Markup, func(m Span) bool { return m.Start <= first && typed <= m.End })
@@ -291,7 +291,7 @@ func TestProgramDate(t *testing.T) {
 }
 
 // FuzzDetect renders a conversation with any text as its template: whatever it does, spans are in order and inside,
-// and nothing that somebody typed is markup.
+// and nothing that a user typed is markup.
 func FuzzDetect(f *testing.F) {
 	for _, text := range []string{
 		turns, "{{ messages[0].content }}", "{{ bos_token }}{{ messages }}", "{{ messages[0].content|tojson }}</s>",

@@ -15,8 +15,8 @@ type RefusedError struct {
 	Reason   string // in the template's own words, if it has any
 	Advice   string // what to do about it
 
-	// Rewritten tells that the answer would be known if the conversation ended with it: the template writes an answer in
-	// another way once there are later messages, as one does that leaves out earlier thoughts.
+	// Rewritten reports that the answer would be known if the conversation ended with it: the template writes an
+	// answer in another way once there are later messages, such as a template that leaves out earlier thoughts.
 	Rewritten bool
 }
 

@@ -7,7 +7,7 @@ import (
 	"restyle/chat/jinja"
 )
 
-// FixedDate is the date in system turns of Llama 3.1 and 3.2 unless Options give another.
+// FixedDate is the date in system turns of Llama 3.1 and 3.2 unless Options has another.
 const FixedDate = "26 Jul 2024"
 
 // Options are the inputs of a template other than the messages.
@@ -40,35 +40,37 @@ type Rendered struct {
 	Text string
 
 	// BOS reports whether Text starts with the BOS token, so a tokenizer must not prepend another. If it is false,
-	// transformers adds none to a rendered conversation, either. Only for Raw does the tokenizer decide.
+	// transformers does not add one to a rendered conversation either. Only for Raw does the tokenizer decide.
 	BOS bool
 
-	// Markup lists the text that the template itself wrote, in order, without empty or adjacent spans. The rest are its
-	// inputs: contents, roles, the date, and the thoughts that Qwen3 cuts off an answer. A tokenizer may recognise special
-	// tokens only inside these spans. Otherwise it must ignore their ends, because words and line breaks cross them.
+	// Markup lists the text that the template itself wrote, in order, without empty or adjacent spans. The rest are
+	// its inputs: contents, roles, the date, and the thoughts that Qwen3 cuts off an answer. A tokenizer may
+	// recognize special tokens only inside these spans. Otherwise it must ignore their ends, because words and line
+	// breaks cross them.
 	Markup []Span
 
-	// Targets lists what a training loss may count, in order: of each message with the role "assistant", from Options.From
-	// on, the answer and the end-of-turn token, without the header before and the line break after. The span of a message
-	// that is Context may be empty.
+	// Targets lists what a training loss may count, in order: for each message with the role "assistant", from
+	// Options.From on, the answer and the end-of-turn token, without the header before and the line break after. The
+	// span of a message that is Context may be empty.
 	Targets []Span
 
-	// Thoughts is what an answer that ends the conversation begins with, after the prompt that asks for it, though the
-	// template leaves it out. Some programs end the prompt with <think>, which begins thoughts, and write an answer
-	// without any, as DeepSeek-R1's does. Then Thoughts are those in the message, which may be none, and the end of
-	// thoughts, from the byte ThoughtsEnd on. The last of Targets then begins after Thoughts.
+	// Thoughts is what an answer that ends the conversation starts with, after the prompt that asks for it, though
+	// the template leaves it out. Some programs, such as DeepSeek-R1's, end the prompt with <think>, which starts
+	// thoughts, and write an answer without any. Then Thoughts are the message's thoughts, which may be empty, and
+	// the end of thoughts, from the byte ThoughtsEnd on. The last of Targets then starts after Thoughts.
 	Thoughts    string
 	ThoughtsEnd int
 
-	// NoTargets says why Targets are not known, and what to do about it: a program of Jinja may render a conversation so
-	// that it cannot be told which part followed a prompt. It is a [*RefusedError], or nil. Only training needs Targets.
+	// NoTargets says why Targets are not known, and what to do about it: a Jinja program may render a conversation so
+	// that it cannot be told which part followed a prompt. It is a [*RefusedError], or nil. Only training needs
+	// Targets.
 	NoTargets error
 
 	// Read lists the keys of Message.More and the names of Options.Variables that the template asked for, sorted.
 	Read []string
 
 	// Contents has one span for each message: its content, trimmed as the template does and without thoughts. It is
-	// Dropped if nothing of that is in the text.
+	// Dropped if none of that is in the text.
 	Contents []Span
 }
 
@@ -116,7 +118,8 @@ type page struct {
 	out      Rendered
 }
 
-// Strip is Jinja's filter trim, that is Python's str.strip. White space is Unicode's and the four ASCII separators.
+// Strip does what Jinja's filter trim does, that is, Python's str.strip. White space is Unicode's and the four ASCII
+// separators.
 func Strip(s string) string {
 	return strings.TrimFunc(s, jinja.IsSpace)
 }

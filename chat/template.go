@@ -16,16 +16,16 @@ type Template struct {
 	// Name is the name for ByName: "llama3.2", "zephyr", …
 	Name string
 
-	// BOS and EOS are the values of the template's variables bos_token and eos_token. They have usual values, and may be
-	// set to those of a model's tokenizer_config.json. A template that does not write them ignores them. Raw's BOS is the
-	// token that the tokenizer prepends to every text; only Jinja uses it.
+	// BOS and EOS are the values of the template's variables bos_token and eos_token. They have usual values, and may
+	// be set to the values in a model's tokenizer_config.json. A template that does not write them ignores them.
+	// Raw's BOS is the token that the tokenizer prepends to every text; only Jinja uses it.
 	BOS, EOS string
 
 	// Tokens are the values of other variables that are tokens, by their names, such as unk_token. Only a template that
 	// Detect has compiled reads them.
 	Tokens map[string]string
 
-	text      string   // that Detect knew a template with a name by
+	text      string   // by which Detect recognized a template with a name
 	endOfTurn string   // closes every turn; if empty, EOS does
 	stops     []string // further tokens that end an answer
 	program   *program // of a template that has no name here
@@ -71,9 +71,9 @@ func (t Template) marked() string {
 // unmarked removes the marks of answers, which not every program knows.
 var unmarked = strings.NewReplacer("{%- generation -%}", "", "{%- endgeneration -%}", "")
 
-// templates has the sha256 of each text that models are published with. If all line breaks are in string literals, the
-// second one is of the spelling with \n. ChatML also has a form that first sets a default for add_generation_prompt.
-// testdata/make.py proves that all texts of a template render the same.
+// templates has the sha256 of each text that models are published with. If all line breaks are in string literals,
+// the second sha256 is for the spelling with \n. ChatML also has a form that first sets a default for
+// add_generation_prompt. testdata/make.py proves that all texts of a template render the same.
 var templates = []Template{
 	{
 		Name: "llama3", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
@@ -171,10 +171,10 @@ func ByName(name string) (Template, error) {
 }
 
 // Detect returns the template with this text, the value of chat_template in tokenizer_config.json or the contents of
-// chat_template.jinja. A text that is published, or what Jinja returns, except for the kind of line breaks and one at
-// the end, which Jinja ignores, too, is the template of that name. The empty text, a model without a template, is Raw.
-// Any other text is compiled, and its Name is "jinja-" and the first eight digits of its sha256. It is an error if it
-// cannot be compiled, or if it refuses or leaves out a question.
+// chat_template.jinja. A published text, or one that Template.Jinja returns, gives the template of that name. The
+// kind of line breaks and a line break at the end do not matter, because Jinja ignores them as well. The empty text,
+// for a model without a template, gives Raw. Any other text is compiled, and its Name is "jinja-" and the first eight
+// digits of its sha256. It is an error if it cannot be compiled, or if it refuses or leaves out a question.
 func Detect(text string) (Template, error) {
 	if text == "" {
 		return Raw(), nil

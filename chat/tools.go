@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// What a template does not write of a conversation with tools, thoughts of their own, or other variables is refused.
+// A conversation with tools, separate thoughts or other variables is refused if the template does not write them.
 
-// A reader is what a template writes besides contents.
+// A reader says what a template writes besides contents.
 type reader struct {
 	thoughts string // the key of thoughts, or ""
 	calls    bool
@@ -48,7 +48,8 @@ func (m Message) tools() string {
 var programs sync.Map
 
 // compiled returns a template that has a name with its program. If the conversation goes beyond roles and contents,
-// that is the text that Detect knew it by, or of Jinja. Otherwise it is the same with its answers marked.
+// that is the text by which Detect recognized it, or the text that Jinja returns. Otherwise it is the same with its
+// answers marked.
 func (t Template) compiled(beyond bool) (Template, error) {
 	key, text := t.Name, t.marked
 	if beyond {
@@ -96,8 +97,8 @@ func (p *page) refused() error {
 	return nil
 }
 
-// thinks reports whether the prompt begins thoughts, which then come before an answer although the template leaves them
-// out of it.
+// thinks reports whether the prompt starts thoughts, which then come before an answer although the template leaves
+// them out of it.
 func (p *page) thinks() bool {
 	ask := page{Template: p.Template}
 	out, err := ask.execute([]Message{{Role: "user", Content: "Question"}}, true)
@@ -113,8 +114,8 @@ func (t Template) reads() reader {
 // sign is a text that no template has.
 const sign = "qzxvkwj"
 
-// writes reports whether the template writes sign in one of the conversations. If it refuses all of them, its text
-// decides: word is what it reads it as.
+// writes reports whether the template writes sign in one of the conversations. If it refuses all of them, the
+// template's text decides: whether it contains word.
 func (t Template) writes(word string, set func(d *page), conversations ...[]Message) bool {
 	refused := true
 	for _, messages := range conversations {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestProgram_ThoughtsAndTools renders what only a program can: what a template reads decides under which key thoughts
-// reach it, and what it does not write is refused, or not in Read.
+// TestProgram_ThoughtsAndTools renders what only a program can: what a template reads decides under which key it gets
+// thoughts, and what it does not write is refused, or not in Read.
 func TestProgram_ThoughtsAndTools(t *testing.T) {
 	const turn = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
 	const rest = "</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -96,7 +96,7 @@ func TestProgram_ThoughtsAndTools(t *testing.T) {
 }
 
 // TestReads finds what programs write besides contents: in some conversation, perhaps only after a system prompt, for
-// calls of one form or before their results. A program that refuses all is held to what it mentions.
+// calls of one form or before their results. A program that refuses everything is judged by what it mentions.
 func TestReads(t *testing.T) {
 	const turn = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}"
 	const needsSystem = "{% if messages[0].role != 'system' %}{{ raise_exception('no system') }}{% endif %}"

@@ -23,12 +23,12 @@ var Starter []byte
 // StarterName is the name of the embedded base model, which StarterModel opens.
 const StarterName = "starter"
 
-// StarterScope is the line with which commands say what the embedded base model is, and with it every model that was
-// tuned from it.
+// StarterScope is the line with which commands say what the embedded base model is, and every model that was tuned from
+// it.
 const StarterScope = "the embedded model: 11 million parameters; it knows the Python that beginners ask about, and " +
 	"nothing else"
 
-// DirArg returns an argument that means the directory, also if it is called as the embedded model is.
+// DirArg returns an argument that means the directory, even if it has the name of the embedded model.
 func DirArg(dir string) string {
 	if dir == StarterName {
 		return "./" + dir
@@ -71,14 +71,14 @@ type Question struct {
 	// Group is a group of questions that is counted apart: "typed", as people type them, "outside", beyond what a model
 	// was made for, "turns", which refer to the answer before, or "prose", to be answered without code.
 	Group string `json:"group,omitempty"`
-	// Before are the questions that are asked first, in the same conversation.
+	// Before has the questions that are asked first, in the same conversation.
 	Before []string `json:"before,omitempty"`
 }
 
 // Groups are the groups of questions that are counted apart: see [Question.Group].
 var Groups = []string{"", "typed", "outside", "turns", "prose"}
 
-// Questions returns the embedded held-out questions, those of kinds seen in training first.
+// Questions returns the embedded held-out questions, starting with the kinds seen in training.
 func Questions() ([]Question, error) { return ParseQuestions(bytes.NewReader(Heldout)) }
 
 // ParseQuestions reads questions in the form of Heldout. It returns an error that names the question if a line is not a

@@ -8,7 +8,7 @@ import (
 	"restyle/chat"
 )
 
-// A BadRow is the error for a row that cannot be read, although it is clear where the next one begins: a line that is
+// A BadRow is the error for a row that cannot be read, although it is clear where the next one starts: a line that is
 // not JSON, a value of another type, a conversation without an answer.
 type BadRow struct {
 	Index   int  // as of a Row
@@ -35,7 +35,7 @@ func (s *Source) badRow(index int, err error) error {
 	return bad
 }
 
-// row returns the row that the record read last makes.
+// row returns the row made from the record that was read last.
 func (s *Source) row(rec []string) (row Row, err error) {
 	var messages []chat.Message
 	talk := s.want.conversation(s.names)

@@ -26,7 +26,7 @@ type beside struct {
 }
 
 // where are the rows in which a column means something: talks are whole conversations, and pairs are questions and
-// answers. Where columns are named, unnamed ones do not have the answer.
+// answers. If columns are named, unnamed ones do not have the answer.
 type where int
 
 const (
@@ -133,7 +133,7 @@ type reading struct {
 	halves    bool   // question and answer have columns of their own, and one of them or both are lists
 }
 
-// use uses the columns beside those of a row. It returns the ones that were used.
+// use applies the columns that a row has besides its own. It returns the ones that were used.
 func (c *reading) use(object string) (used []string, err error) {
 	if object == "" {
 		return nil, nil
@@ -159,7 +159,7 @@ func (c *reading) use(object string) (used []string, err error) {
 	return used, nil
 }
 
-// columnsIn returns the values of what a record has beside its columns.
+// columnsIn returns the values that a record has besides its columns.
 func columnsIn(object string) (values map[string]json.RawMessage, err error) {
 	return values, json.Unmarshal([]byte(object), &values)
 }
@@ -301,8 +301,8 @@ func (c *reading) set(name string, value []byte) {
 	c.seen.add(name)
 }
 
-// useMask takes out all answers if the value is 0, or those whose number in the list is 0: it has one for each message,
-// as LLaMA-Factory counts them, with or without the system prompt.
+// useMask takes out all answers if the value is 0, or the answers whose number in the list is 0. The list has a number
+// for each message, as LLaMA-Factory counts them, with or without the system prompt.
 func (c *reading) useMask(_ string, value json.RawMessage) (bool, error) {
 	if yes, ok := verdict(value); ok {
 		for i := range c.Messages {
@@ -350,8 +350,8 @@ func (c *reading) useRole(_ string, value json.RawMessage) (bool, error) {
 		"messages with train", value)
 }
 
-// useLabel refuses an answer that is said to be bad. In other data than that of KTO the number of a label may be that
-// of a class, and what is correct that of a choice.
+// useLabel refuses an answer that is said to be bad. In data other than KTO's, the number in label may be the number of
+// a class, and the number in correct the number of a choice.
 func (c *reading) useLabel(column string, value json.RawMessage) (bool, error) {
 	yes, ok := verdict(value)
 	number := strings.ContainsAny(string(value), "01")
@@ -377,7 +377,7 @@ func verdict(value []byte) (yes, ok bool) {
 	return truth(value)
 }
 
-// forGen returns why gen refuses a row, from what it has beside its columns. It marks messages that are not to be
+// forGen returns why gen refuses a row, from what the row has besides its columns. It marks messages that are not to be
 // learned.
 func forGen(object string, messages []chat.Message, talk bool) error {
 	if object == "" {

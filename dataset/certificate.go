@@ -19,8 +19,8 @@ type Check struct {
 	Value string `json:"value"` // what was measured, as the check words it
 }
 
-// Judge is the opinion of a language model on a row. It informs; rows are refused because of it only on demand, and
-// then the certificate has a check A13.
+// Judge is the opinion of a language model on a row. It is for information: rows are refused because of it only on
+// demand, and then the certificate has a check A13.
 type Judge struct {
 	Model        string   `json:"model"`
 	Tone         int      `json:"tone"` // 1 (not at all in the style) to 5

@@ -22,7 +22,7 @@ import (
 // nothing else (no environment, so no keys). To its standard output it writes one header and then the rows:
 //
 //	'c' JSON of childHeader
-//	'r' one value per column, and what the row has beside them, 'r' …
+//	'r' one value per column, and what the row has besides them, 'r' …
 //	'z' at the end, or 'e' and the message of an error, or 's' and the setting and message of a SettingError
 //
 // A text is its length as a varint, then its bytes. If the output ends without 'z', 'e' or 's', the process died.
@@ -354,7 +354,7 @@ func (c *child) close() error {
 	return nil
 }
 
-// opening keeps the first 4 KiB that are written to it: a crash report begins with the reason.
+// opening keeps the first 4 KiB that are written to it: a crash report starts with the reason.
 type opening struct{ bytes.Buffer }
 
 func (o *opening) Write(p []byte) (int, error) {

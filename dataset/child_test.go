@@ -42,14 +42,14 @@ func withFooter(t *testing.T, file []byte, change func(*format.FileMetaData)) []
 	return append(out, "PAR1"...)
 }
 
-// badChild is a decoder that misbehaves in the way that how names.
+// badChild runs a decoder that misbehaves in the way that how names.
 func badChild(how string) int {
 	out := bufio.NewWriter(os.Stdout)
 	header := func() {
 		out.WriteByte('c')
 		sendText(out, `{"columns":["a","","b"],"rows":3}`)
 		out.WriteByte('r')
-		for range 4 { // the columns, and what is beside them
+		for range 4 { // the columns, and what is there besides them
 			sendText(out, "x")
 		}
 		out.Flush()

@@ -7,7 +7,7 @@ import (
 )
 
 // Columns names the columns (parquet) or keys (JSON) that hold the parts of a row. Input and System are empty if the
-// source has none. Text is the only part of a row that is plain text. System and Text are for training alone.
+// source has none. Text is the only part of a row that is plain text. System and Text are only for training.
 type Columns struct {
 	Instruction string `json:"instruction,omitempty"`
 	Input       string `json:"input,omitempty"`
@@ -60,10 +60,10 @@ func (c Columns) String() string {
 }
 
 // ParseColumns reads "instruction=question,input=context,output=answer". A part that is left out has its Alpaca name
-// (instruction, input, output), the input only if the source has such a column; there is a system prompt only if
-// "system=NAME" names it. "text=NAME" alone names a column of plain text. The empty string gives the zero Columns, with
-// which Open recognizes known column names itself. It is an error to name an unknown part, a part twice, or one column
-// for two parts.
+// (instruction, input, output), but there is an input only if the source has such a column, and a system prompt only if
+// "system=NAME" names it. "text=NAME" by itself names a column of plain text. The empty string gives the zero Columns,
+// with which Open recognizes known column names itself. It is an error to name an unknown part, a part twice, or one
+// column for two parts.
 func ParseColumns(s string) (Columns, error) {
 	var c Columns
 	if strings.TrimSpace(s) == "" {
@@ -131,7 +131,7 @@ var systemColumns = []string{"system", "system_prompt", "system_message", "syste
 // textColumn holds plain text, if a row has no question: next to one it holds a rendered template.
 const textColumn = "text"
 
-// spelling returns the column of this name, or the only one that differs from it by case alone, or "".
+// spelling returns the column of this name, or the only one that differs from it only by case, or "".
 func spelling(name string, there []string) string {
 	if slices.Contains(there, name) {
 		return name
@@ -221,7 +221,8 @@ func asks(there []string) bool {
 	})
 }
 
-// describe returns the chosen columns for an error: as ParseColumns reads them, or those of a conversation or text.
+// describe returns the chosen columns for an error: as ParseColumns reads them or, for a conversation or text, as a
+// list.
 func describe(chosen []string) string {
 	if len(chosen) == rowWidth {
 		return columnsOf(chosen).String()
@@ -286,7 +287,7 @@ func (w wanted) conversation(chosen []string) bool {
 }
 
 // halves returns the columns of a conversation that is a prompt and its completion, one of them or both lists of
-// messages, from those of a row whose question or answer turned out to be a list.
+// messages, from the columns of a row whose question or answer turned out to be a list.
 func halves(chosen []string) ([]string, error) {
 	if name := chosen[inputAt]; name != "" {
 		return nil, columnsErrorf("the column %q or %q is a list of messages, which have no place for the column %q: "+
@@ -295,7 +296,7 @@ func halves(chosen []string) ([]string, error) {
 	return []string{chosen[instructionAt], chosen[systemAt], chosen[outputAt]}, nil
 }
 
-// talk returns the columns of a whole conversation: its own, and that of the system prompt or "".
+// talk returns the columns of a whole conversation: its own, and the system prompt's or "".
 func talk(column string, there []string) ([]string, error) {
 	systems := present(systemColumns, there)
 	switch len(systems) {

@@ -33,7 +33,7 @@ type Conversations struct {
 	source *Source
 	whole  bool // records are conversations as JSON
 	err    error
-	used   names // columns beside those of Format
+	used   names // columns besides the ones in Format
 	seen   names // keys of messages, and variables, that are only for the template
 }
 
@@ -50,24 +50,24 @@ func (c *Conversations) Unused() []string {
 	})
 }
 
-// Keys returns the keys of messages and the variables that are only for the template, in the rows so far. It depends on
-// the template whether they are used.
+// Keys returns the keys of messages and the variables that are only for the template, in the rows so far. Whether they
+// are used depends on the template.
 func (c *Conversations) Keys() []string { return c.seen.list }
 
-// Asked returns how many messages that are no answers say that they are to be learned, in the rows so far.
+// Asked returns the number of messages in the rows so far that are not answers but say that they are to be learned.
 func (c *Conversations) Asked() int { return c.seen.asked }
 
 // OpenConversations opens the dataset that spec names, as [Open] does, and recognizes what its rows hold:
 //
 //   - a row of gen's output. The answer is the rewritten one, or the original one if the columns are
 //     "output=output_original";
-//   - a question and an answer, in the columns of Alpaca (instruction, input, output) or others in use, or in those
-//     that o.Columns names. [Question] joins instruction and input. A column system or system_prompt is the system
-//     prompt. If question and answer are lists of messages (TRL's prompt and completion), only the answers of the
-//     second are to be learned;
+//   - a question and an answer, in the columns of Alpaca (instruction, input, output) or others in use, or in the
+//     columns that o.Columns names. [Question] joins instruction and input. A column system or system_prompt is the
+//     system prompt. If question and answer are lists of messages (TRL's prompt and completion), only the answers of
+//     the second are to be learned;
 //   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in the column conversations,
-//     a list of {"from": …, "value": …} (ShareGPT). The list may also be JSON in a string. A column
-//     system or system_prompt is the system prompt here, too, and must not contradict a first message that is one;
+//     a list of {"from": …, "value": …} (ShareGPT). The list may also be JSON in a string. A column system or
+//     system_prompt is the system prompt here as well, and must not contradict a first message that is one;
 //   - plain text in the column text, each row a document, if there is no column that usually holds a question.
 //
 // A message may say that it is not to be learned (train, loss, weight, loss_mask, …: 0 or false), and may have thoughts
@@ -218,7 +218,7 @@ func repeats(answer, question []chat.Message) int {
 	return 0
 }
 
-// half reads a list of messages. Where question and answer have columns of their own, one of them may be text.
+// half reads a list of messages. If question and answer have columns of their own, one of them may be text.
 func (c *reading) half(raw, role string) ([]chat.Message, error) {
 	if kind([]byte(raw)) != "a string" || !c.halves {
 		return parseMessages([]byte(raw), c.seen)

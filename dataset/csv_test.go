@@ -115,7 +115,7 @@ func TestCSVAndGzip(t *testing.T) {
 	}
 }
 
-// TestCSV_OtherColumns has values beside the columns in some of its rows.
+// TestCSV_OtherColumns has values besides the columns in some of its rows.
 func TestCSV_OtherColumns(t *testing.T) {
 	c, err := OpenConversations(t.Context(), expect.File(t, "a.csv",
 		"instruction,train,output,reasoning\na,0,b,\nc,,d,t\ne,,f,\ng,1,h,\"a \"\"b\"\"\"\n"), Options{})

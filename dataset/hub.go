@@ -19,11 +19,11 @@ import (
 	"restyle/internal/disk"
 )
 
-// extensions are those of data files. All but parquet may be packed, with .gz, .zst or .bz2 after it.
+// extensions are the extensions of data files. All but parquet may be packed, with .gz, .zst or .bz2 after it.
 var extensions = []string{".parquet", ".jsonl", ".json", ".ndjson", ".csv", ".tsv"}
 
-// extension returns the extension of a data file in lower case, without that of a packing, or "" if it is none. A file
-// that is packed and does not say what it is may be one: ".gz" stands for all of these.
+// extension returns the extension of a data file in lower case, without the extension of a packing, or "" if it is not
+// a data file. A packed file that does not say what it is may be one: ".gz" represents all of these.
 func extension(name string) string {
 	bare := unpackedName(name)
 	switch ext := strings.ToLower(path.Ext(bare)); {
@@ -41,8 +41,8 @@ func looksLikeHubID(spec string) bool {
 	return err == nil && strings.Contains(spec, "/") && extension(spec) == ""
 }
 
-// cutConfig separates the name of a config from that of a dataset: "owner/name:config" or "owner/name:config/split".
-// Neither ids nor revisions have a colon.
+// cutConfig separates the name of a config from the name of a dataset: "owner/name:config" or
+// "owner/name:config/split". Neither ids nor revisions have a colon.
 func cutConfig(spec string) (bare, config string) {
 	if at := strings.LastIndex(spec, ":"); at > 0 {
 		return spec[:at], spec[at+1:]
@@ -178,7 +178,7 @@ func openDirectory(ctx context.Context, dir, config string, o Options, w wanted)
 // maxRun is more bytes than the run.json of a run has.
 const maxRun = 16 << 20
 
-// isRun reports whether a directory is that of a run of train, of whose files none has rows.
+// isRun reports whether a directory is a run directory of train, in which no file has rows.
 func isRun(dir string) bool {
 	var run struct{ Identity map[string]string }
 	text, err := disk.ReadInput(filepath.Join(dir, "run.json"), maxRun)
@@ -217,7 +217,7 @@ func pathIn(dir, file string) (path string, inside bool) {
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
-// open opens the files of a split: that of the options, or one that follows the config.
+// open opens the files of a split: the split in the options, or one that follows the config.
 func (r *repository) open(ctx context.Context, config string, o Options, w wanted) (*Source, error) {
 	config, split, own := strings.Cut(config, "/")
 	if !own {

@@ -145,7 +145,7 @@ func listed(raw []byte) bool {
 	return kind(raw) == "an array" && kind(bytes.TrimSpace(raw[1:])) != "a string"
 }
 
-// besideAdd adds a value to what a record has beside its columns, unless it is empty.
+// besideAdd adds a value to what a record has besides its columns, unless it is empty.
 func (t *table) besideAdd(column string, value []byte) {
 	if !empty(value) {
 		t.beside = withKey(t.beside, column, value)
@@ -163,7 +163,7 @@ func withKey(object []byte, key string, value []byte) []byte {
 	return append(append(append(append(object, name...), ':'), value...), '}')
 }
 
-// has reports whether the columns of a row are among those of the rows before it.
+// has reports whether the columns of a row are among the columns of the rows before it.
 func (t *table) has(names []string) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { return n != "" && !slices.Contains(t.columns, n) })
 }

@@ -11,7 +11,7 @@ import (
 	"restyle/chat"
 )
 
-// roles maps the names of roles in datasets, in lower case, to those of chat templates. Any other name is an error:
+// roles maps the names of roles in datasets, in lower case, to the names in chat templates. Any other name is an error:
 // with a misspelt role, train would silently not learn an answer.
 var roles = map[string]string{
 	"system": "system", "user": "user", "assistant": "assistant",
@@ -217,7 +217,7 @@ const (
 	leave
 )
 
-// masked returns what a message says of whether it is to be learned.
+// masked returns what a message says about whether it is to be learned.
 func masked(keys []string, values map[string]json.RawMessage) (is int, err error) {
 	said := ""
 	for _, key := range keys {
@@ -336,7 +336,7 @@ func readParts(m *chat.Message, raw json.RawMessage) error {
 	return nil
 }
 
-// partOf reads part i of a content. mark is what it says of whether it is to be learned.
+// partOf reads part i of a content. mark is what the part says about whether it is to be learned.
 func partOf(i int, item json.RawMessage) (said string, thinks bool, mark int, err error) {
 	if kind(item) != "an object" {
 		return "", false, 0, fmt.Errorf("part %d is %s: expected an object", i, kind(item))
@@ -368,7 +368,7 @@ func partOf(i int, item json.RawMessage) (said string, thinks bool, mark int, er
 	return said, thinks, mark, nil
 }
 
-// readThoughts reads the thoughts of a message, which may stand under several keys if they are the same.
+// readThoughts reads the thoughts of a message, which may be under several keys if they are the same.
 func readThoughts(m *chat.Message, values map[string]json.RawMessage) error {
 	for _, key := range chat.ThoughtKeys {
 		if empty(values[key]) {

@@ -49,7 +49,7 @@ func mutant(file []byte, i int) []byte {
 
 const mutantsOfAFile = 400
 
-// mutations decodes many mutants in one process, as a child would. It prints the number of each before it begins, and
+// mutations decodes many mutants in one process, as a child would. It prints the number of each before it starts, and
 // then how it ended.
 func mutations() int {
 	file, start, _ := strings.Cut(os.Getenv(mutate), ":")

@@ -96,8 +96,8 @@ type field struct {
 	mayMiss bool            // all values may be empty
 }
 
-// choose finds the wanted columns, and those beside them. Only conversations may be lists, whole ones or a prompt and
-// its completion, and what is beside.
+// choose finds the wanted columns, and the ones to read besides them. Only conversations, whole ones or a prompt and
+// its completion, and these other columns may be lists.
 func (p *parquetRows) choose(f *parquet.File, w wanted, t *table) (names []string, err error) {
 	byName := map[string]*parquet.Column{}
 	var there []string
@@ -253,7 +253,7 @@ func checkSizes(f *parquet.File, leaves []*parquet.Column) error {
 			switch {
 			case !readable[m.Codec]:
 				return fmt.Errorf("the compression %s is not read: write the file again with snappy or zstd", m.Codec)
-			case m.Codec != *codecs[leaf]: // the library takes that of the first for all
+			case m.Codec != *codecs[leaf]: // the library takes the first one's for all
 				return fmt.Errorf("row group %d has the compression %s, and one before it %s: write the file again with one", g,
 					m.Codec, *codecs[leaf])
 			case group.Columns[leaf].FilePath != "":

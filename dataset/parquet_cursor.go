@@ -92,8 +92,8 @@ func (c *cursor) finish() error {
 	if c.rows == 0 || c.empty < c.rows {
 		return nil
 	}
-	// If the statistics agree, the values are empty indeed: as many nulls, and a maximum that is the empty string. Those
-	// of some writers have neither.
+	// If the statistics agree, the values really are empty: as many nulls, and a maximum that is the empty string. Some
+	// writers' statistics have neither.
 	s := &c.meta.Statistics
 	agree := s.NullCount == c.nulls || !c.counted
 	if agree && (c.nulls == c.rows && len(s.MaxValue) == 0 || s.MaxValue != nil && len(s.MaxValue) == 0) {
@@ -129,7 +129,7 @@ func (c *cursor) close() {
 
 func (c *cursor) fail(err error) error { return fmt.Errorf("column %q: %w", c.name, noEOF(err)) }
 
-// nullCounts reads from the footer which columns of which row groups have the number of their nulls. Where the library
+// nullCounts reads from the footer which columns of which row groups have the number of their nulls. If the library
 // says 0, that may be missing.
 func nullCounts(r io.ReaderAt, size int64) (counted func(group, leaf int) bool, err error) {
 	var tail [4]byte

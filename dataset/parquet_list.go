@@ -348,7 +348,7 @@ func (r *treeReader) take(leaf int) (any, error) {
 	return numberJSON(v.Double()), nil
 }
 
-// scaled is a decimal number.
+// scaled returns a decimal number.
 func scaled(n int64, digits int) any {
 	if digits == 0 {
 		return n

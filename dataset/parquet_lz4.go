@@ -14,9 +14,9 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The library returns zero bytes for pages of LZ4_RAW that compress badly, and knows no LZ4 at all, its older form. So
-// it gets another file to read, in which these columns are not compressed: the bytes of the file, then a place for each
-// column of each row group, which is filled when it is read, and a footer of its own.
+// The library returns zero bytes for pages of LZ4_RAW that compress badly, and does not know LZ4, its older form, at
+// all. So it gets another file to read, in which these columns are not compressed: the bytes of the file, then a place
+// for each column of each row group, which is filled when it is read, and a footer of its own.
 
 // unpacked is that file.
 type unpacked struct {
@@ -106,7 +106,7 @@ func (u *unpacked) ReadAt(p []byte, at int64) (int, error) {
 	return u.file.ReadAt(p, at)
 }
 
-// unpack fills a column. Those of the row groups before are read no more.
+// unpack fills a column. The same column of earlier row groups is no longer read.
 func (u *unpacked) unpack(c *lz4Chunk) error {
 	for _, other := range u.chunks {
 		if other.leaf == c.leaf {

@@ -4,8 +4,8 @@ import "fmt"
 
 // A SettingError is an error that another value of a setting would avoid.
 type SettingError struct {
-	// Name is that of the setting: "columns" and "split" of Options, "text" for a file that is one, or "seq" of package
-	// training's Encoder.
+	// Name is the name of the setting: "columns" and "split" of Options, "text" for a file that is one, or "seq" of
+	// package training's Encoder.
 	Name string
 	Err  error
 }

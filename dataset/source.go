@@ -34,10 +34,10 @@ type Options struct {
 	Starter []byte   // the parquet file that StarterSpec names
 	Hub     *hub.Hub // fetches hub ids; nil: hub.FromEnv()
 
-	// Apart are files that the caller reads or writes otherwise. A directory whose split would have one is an error.
+	// Apart lists files that the caller reads or writes otherwise. A directory whose split would have one is an error.
 	Apart []string
 
-	// SkipBad has Next go on after a row that it cannot read, for which it returns a [BadRow].
+	// SkipBad makes Next continue after a row that it cannot read, for which it returns a [BadRow].
 	SkipBad bool
 }
 
@@ -91,7 +91,7 @@ type table struct {
 //   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub. A dataset of several configs has the
 //     name of one after it, as in "owner/name:config". In "owner/name:config/split", the split takes precedence over
 //     o.Split;
-//   - a directory, which is read as a dataset on the hub is, also as "directory:config".
+//   - a directory, which is read like a dataset on the hub, also as "directory:config".
 //
 // A source without known columns for a question and an answer may have whole conversations in the column messages or
 // conversations, as [OpenConversations] reads them. A row is then the first question and the answer to it.
@@ -160,7 +160,7 @@ func newSource(name, revision string, o Options, w wanted, parts []part) (*Sourc
 func (s *Source) Rows() int { return s.rows }
 
 // Next returns the next row, or io.EOF after the last. Any other error names the file and the row or line and is final:
-// the rest of the file is not trusted. Only after a [BadRow] that is Skipped Next goes on.
+// the rest of the file is not trusted. Next continues only after a [BadRow] that is Skipped.
 func (s *Source) Next() (Row, error) {
 	rec, err := s.take()
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *Source) Unused() []string {
 	return append(unused, s.keys.list...)
 }
 
-// record returns the next record of the current file, or of the next one, with what it has beside its columns after
+// record returns the next record of the current file, or of the next one, with what it has besides its columns after
 // them.
 func (s *Source) record() ([]string, error) {
 	if s.err != nil {
@@ -264,7 +264,7 @@ func (s *Source) step() ([]string, error) {
 	}
 }
 
-// sameColumns reports whether the columns now are those of old, or old is nil. Only optional ones may be missing from
+// sameColumns reports whether now has the same columns as old, or old is nil. Only optional ones may be missing from
 // some files.
 func sameColumns(old, now []string) bool {
 	if old == nil {
@@ -412,7 +412,7 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 // A packing is how files are packed.
 type packing struct {
 	magic, name, ext string
-	unpack           func(r io.Reader, size int64) (io.Reader, error) // size is that of the packed file
+	unpack           func(r io.Reader, size int64) (io.Reader, error) // size is the packed file's
 }
 
 var packings = []packing{
@@ -468,7 +468,7 @@ func (p packing) damaged(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		return errors.New("its window is far larger than the file: unpack it first (zstd -d --long=31)")
 	}
-	// Not %w: who reads JSON would take an unexpected end of the file for the end of the JSON in it.
+	// Not %w: whoever reads JSON would take an unexpected end of the file for the end of the JSON in it.
 	return fmt.Errorf("%s cannot unpack it: %v: the file is damaged or cut short: get it again", p.name, err)
 }
 

@@ -225,7 +225,7 @@ func TestDirectory_LeavesOutWhatTrainWrote(t *testing.T) {
 	}
 }
 
-// TestHubForms reads CSV and packed files of a hub dataset, whose local names are those of the repository.
+// TestHubForms reads CSV and packed files of a hub dataset, whose local names are the same as in the repository.
 func TestHubForms(t *testing.T) {
 	var packed strings.Builder
 	z := gzip.NewWriter(&packed)

@@ -46,14 +46,14 @@ func (s *Sources) Rows() (n int) {
 	return n
 }
 
-// Sample has Next return n of the sources' rows, drawn by the seed, in the sources' order; all rows must be their
+// Sample makes Next return n of the sources' rows, drawn by the seed, in the sources' order; all rows must be their
 // number. Which rows these are depends on nothing else. Sample must be called before Next.
 func (s *Sources) Sample(n, all int, seed uint64) {
 	s.sample = &sample{need: min(n, all), left: all, random: rand.NewPCG(seed, 0)}
 }
 
-// Next returns the next row, with its index counted over all sources, or io.EOF after the last. Errors are those of
-// [Source.Next].
+// Next returns the next row, with its index counted over all sources, or io.EOF after the last. It returns the errors
+// of [Source.Next].
 func (s *Sources) Next() (Row, error) {
 	for {
 		if s.sample != nil && s.sample.need == 0 {

@@ -123,8 +123,8 @@ func TestSample_OfTwoFiles(t *testing.T) {
 	}
 }
 
-// TestBadRows_CanBeSkipped has rows that cannot be read. Those after which it is clear where the next one begins can be
-// skipped.
+// TestBadRows_CanBeSkipped has rows that cannot be read. The ones after which it is clear where the next row starts can
+// be skipped.
 func TestBadRows_CanBeSkipped(t *testing.T) {
 	const (
 		good = `{"instruction":"q","output":"a"}`
@@ -204,7 +204,7 @@ func TestBadRows_CanBeSkipped(t *testing.T) {
 	}
 }
 
-// TestBadRowIsFinal goes on after a bad row though it was not to be skipped.
+// TestBadRowIsFinal continues after a bad row although it was not to be skipped.
 func TestBadRowIsFinal(t *testing.T) {
 	for _, rest := range []string{"{\n", `{"messages":[]}` + "\n"} {
 		talk := `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}` + "\n"

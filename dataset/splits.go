@@ -18,8 +18,8 @@ type chosen struct {
 
 // choose returns the files of a split, which may also be the path of a file, a pattern of paths, or "directory/split".
 // An empty split is "train". The dataset's card says which files belong to a split; read returns its text. A dataset
-// whose card says nothing has the splits that its files' names tell, by the rules of Hugging Face's datasets. Of files
-// of several formats, choose returns those of the most frequent one.
+// whose card says nothing has the splits that its files' names tell, by the rules of Hugging Face's datasets. If the
+// files have several formats, choose returns the files of the most frequent one.
 func choose(paths []string, read func(path string) (string, error), config, split string) (chosen, error) {
 	if split == "" {
 		split = "train"
@@ -149,7 +149,7 @@ func (c *declaredConfig) files(paths []string, split string) ([]string, error) {
 	return kept, nil
 }
 
-// noSplit returns the error for a split that is not among those of a dataset.
+// noSplit returns the error for a split that a dataset does not have.
 func noSplit(split, of string, splits []declaredSplit) error {
 	var names []string
 	for _, s := range splits {
@@ -288,7 +288,7 @@ func inOrder(files map[string]patterns) (splits []declaredSplit) {
 }
 
 // wordIn reports whether a part of a path is one of the words, or has one between separators: the name of a directory,
-// or else that of the file, where a separator must follow. dir is the directory that this part is in.
+// or else the name of the file, where a separator must follow. dir is the directory that this part is in.
 func wordIn(file string, words []string, dirs bool) (dir string, found bool) {
 	has := func(part, word string) bool {
 		for from := 0; ; {
@@ -385,7 +385,7 @@ var ignored = []string{"README.md", "config.json", "dataset_info.json", "dataset
 	"dataset_dict.json"}
 
 // hidden reports whether a pattern leaves out a path that it matches: a file that describes the repository, one whose
-// name or directory begins with a dot, or one in a directory that begins with two underscores, unless the pattern says
+// name or directory starts with a dot, or one in a directory that starts with two underscores, unless the pattern says
 // so.
 func hidden(p, pattern string) bool {
 	count := func(p, prefix string) (n int) {

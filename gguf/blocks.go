@@ -55,7 +55,7 @@ func (t Type) each(x []float32, b []byte, f func(x []float32, b []byte)) {
 	}
 }
 
-// check returns an error unless the bytes are those of so many elements, in whole blocks.
+// check returns an error unless the number of bytes is right for the number of elements, in whole blocks.
 func (t Type) check(elements, bytes int) error {
 	n, _ := t.Block()
 	switch {
@@ -70,8 +70,8 @@ func (t Type) check(elements, bytes int) error {
 }
 
 // Dequantize computes the elements of whole blocks, of any number of rows. The values are ggml's, bit by bit: float32
-// products and sums, each rounded. It is an error if the type is not supported, or src has not the bytes of
-// dst's elements.
+// products and sums, each rounded. It is an error if the type is not supported, or if the length of src does not
+// match dst's elements.
 func (t Type) Dequantize(dst []float32, src []byte) error {
 	if err := t.check(len(dst), len(src)); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (t Type) Dequantize(dst []float32, src []byte) error {
 	return nil
 }
 
-// A half is two bytes of a float16. Its form is that of a float32, with fewer bits of mantissa and an exponent that is
+// A half is two bytes of a float16. It has the form of a float32, with fewer bits of mantissa and an exponent that is
 // 112 lower.
 func half(b []byte) float32 {
 	h := uint32(binary.LittleEndian.Uint16(b))
@@ -134,8 +134,9 @@ func decodeQ8(x []float32, b []byte) {
 	}
 }
 
-// decode32: a scale d; with ranged a minimum m; with 5 bits the fifth bits of all codes; 16 bytes of the low four bits,
-// those of code j below those of code j+16. Values are q·d + m, or (q−8)·d and (q−16)·d.
+// decode32: a scale d; with ranged a minimum m; with 5 bits the fifth bits of all codes; 16 bytes of the low four
+// bits, with code j in the lower half and code j+16 in the upper half of byte j. Values are q·d + m, or (q−8)·d and
+// (q−16)·d.
 func decode32(x []float32, b []byte, bits int, ranged bool) {
 	d, m, zero := half(b), float32(0), 1<<(bits-1)
 	b = b[2:]

@@ -12,7 +12,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestQuantize_Recorded has the sums of blocks that TestQuantize_IsGGML finds equal to ggml's.
+// TestQuantize_Recorded checks the checksums of blocks that TestQuantize_IsGGML finds equal to ggml's.
 func TestQuantize_Recorded(t *testing.T) {
 	x := expect.Weights(360)
 	for typ, want := range map[Type]string{

@@ -15,11 +15,11 @@ import (
 // File is an open GGUF file, or all files of a model that is split. Opening it checks the whole header. Its methods
 // are safe for concurrent use.
 type File struct {
-	// Name is the path of the file, of the first one if the model is split.
+	// Name is the path of the file, or of the first one if the model is split.
 	Name string
-	// Version is that of the format, 2 or 3.
+	// Version is the version of the format, 2 or 3.
 	Version int
-	// Alignment is that of the tensors' data in the first file, in bytes.
+	// Alignment is the alignment of the tensors' data in the first file, in bytes.
 	Alignment int
 
 	header  string
@@ -39,8 +39,8 @@ type part struct {
 
 // Open opens a regular file and reads its header, at most 100 MB. If the key split.count says that the model is split
 // into several files, Open must be given the first, NAME-00001-of-0000N.gguf, and opens the others next to it. Their
-// tensors follow those of the first. Of their keys only those of splitting are used: the first has the model's.
-// It is an error if the file is cut off, or if tensors overlap or leave holes. Close the File after use.
+// tensors follow the first file's. Open uses only their keys about splitting: the first file has the model's. It is
+// an error if the file is cut off, or if tensors overlap or leave holes. Close the File after use.
 func Open(path string) (*File, error) {
 	f, err := openOne(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Is reports whether a path is that of a regular file that begins as GGUF files do.
+// Is reports whether a path names a regular file that starts as GGUF files do.
 func Is(path string) bool {
 	f, err := disk.OpenInput(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *File) add(from *part, tensors []placed) error {
 	return nil
 }
 
-// split returns which of how many files of a model this one is.
+// split returns the number of this file among the files of a model, and the number of files.
 func (f *File) split() (number, count int, err error) {
 	v := f.Values()
 	number, count = v.Int("split.no", 0), v.Int("split.count", 1)
@@ -217,8 +217,8 @@ func (f *File) Keys() []string {
 	return keys
 }
 
-// Value returns the value of a key, of one of the types of [KV], or nil if there is no such key. Strings may be other
-// than UTF-8, and share the memory of the file's header.
+// Value returns the value of a key, of one of the types of [KV], or nil if there is no such key. Strings need not be
+// UTF-8, and share the memory of the file's header.
 func (f *File) Value(key string) any {
 	v, ok := f.find(key)
 	if !ok {

@@ -40,7 +40,7 @@ func sourcesOf(f *File) (sources []Source) {
 	return sources
 }
 
-// copied returns the bytes of a file that has a file's keys and tensors.
+// copied returns the bytes of a new file with a file's keys and tensors.
 func copied(t testing.TB, f *File) []byte {
 	t.Helper()
 	return encoded(t, keysOf(f), sourcesOf(f)...)
@@ -71,7 +71,7 @@ func filled(name string, of Type, first byte, dims ...int) Source {
 	}}
 }
 
-// everyKey has one of every type of value, and lists of them.
+// everyKey has one value of every type, and lists of them.
 var everyKey = []KV{
 	{"general.architecture", "llama"},
 	{"u8", uint8(255)}, {"i8", int8(-128)}, {"u16", uint16(65535)}, {"i16", int16(-32768)},
@@ -248,7 +248,7 @@ func TestRead_SmallParts(t *testing.T) {
 	}
 }
 
-// TestOpen_OnlyFiles opens what is no GGUF file.
+// TestOpen_OnlyFiles opens paths that are not GGUF files.
 func TestOpen_OnlyFiles(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(dir)
@@ -256,7 +256,7 @@ func TestOpen_OnlyFiles(t *testing.T) {
 	if _, err = Open(filepath.Join(dir, "absent")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	// Cut off after it was opened.
+	// The file is cut off after it was opened.
 	path := filepath.Join(dir, "x.gguf")
 	expect.OK(t, Write(path, nil, []Source{filled("t", F32, 0, 3)}))
 	f, err := Open(path)

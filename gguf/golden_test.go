@@ -8,8 +8,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestEncode_EqualsGGUFPy writes what is read of the recorded files and compares the bytes. Package parity compares
-// what is read with what gguf-py reads.
+// TestEncode_EqualsGGUFPy writes what was read from the recorded files and compares the bytes. Package parity
+// compares what is read with what gguf-py reads.
 func TestEncode_EqualsGGUFPy(t *testing.T) {
 	for _, path := range expect.Recordings(t, "*.gguf") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// QuantizationVersion is general.quantization_version of files that have blocks: that of ggml's layouts.
+// QuantizationVersion is general.quantization_version of files that have blocks: the version of ggml's layouts.
 const QuantizationVersion = 2
 
 // A Mix is a preset of llama.cpp: the type that most matrices of a file get, and where others do better.
@@ -17,7 +17,7 @@ type Mix struct {
 	More     bool   // more bits for a third of attn_v and ffn_down, and all of the first and the last eighth of layers
 }
 
-// Mixes are the presets that can be written.
+// Mixes lists the presets that can be written.
 var Mixes = []Mix{
 	{Name: "f32", Type: F32, FileType: 0},
 	{Name: "f16", Type: F16, FileType: 1},
@@ -41,7 +41,7 @@ func ParseMix(name string) (Mix, error) {
 	return Mix{}, fmt.Errorf("type %q: use one of %s", name, strings.Join(names, ", "))
 }
 
-// Model is what the types of a model's tensors depend on.
+// Model describes what the types of a model's tensors depend on.
 type Model struct {
 	Architecture           string // general.architecture
 	Layers, Heads, KVHeads int
@@ -49,9 +49,9 @@ type Model struct {
 	Tied                   bool // token_embd.weight is the head, and there is no output.weight
 }
 
-// TypeOf returns the type of a tensor by its name and its dimensions, the length of a row first. The rules are those of
-// llama.cpp's src/llama-quant.cpp without an importance matrix, and of its converter for what stays F32: norms, biases
-// and routers. Rows that have no whole blocks get a type of smaller ones, or F16.
+// TypeOf returns the type of a tensor by its name and its dimensions, the length of a row first. The rules come from
+// llama.cpp's src/llama-quant.cpp without an importance matrix, and from its converter for what stays F32: norms,
+// biases and routers. Rows that do not consist of whole blocks get a type with smaller blocks, or F16.
 func (m Mix) TypeOf(model Model, name string, dims []int) Type {
 	if len(dims) < 2 || !strings.HasSuffix(name, "weight") || strings.HasSuffix(name, "_norm.weight") ||
 		strings.HasSuffix(name, "ffn_gate_inp.weight") {
@@ -103,7 +103,7 @@ func moreBits(layer, layers int) bool {
 	return layer < eighth || layer >= 7*layers/8 || (layer-eighth)%3 == 2
 }
 
-// is70B reports whether llama.cpp takes a model for one of 70 B parameters, whose attn_v is small.
+// is70B reports whether llama.cpp takes a model for one with 70 B parameters, whose attn_v is small.
 func (m Model) is70B() bool {
 	switch m.Architecture {
 	case "llama":

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Quantize codes whole blocks of elements, of any number of rows, into dst. The bytes are those of ggml's quantiser for
-// x86-64 without an importance matrix, on every machine. It is an error if the type is not supported, dst has not the
-// bytes of src's elements, or Check finds one.
+// Quantize codes whole blocks of elements, of any number of rows, into dst. The bytes are the same as from ggml's
+// quantizer for x86-64 without an importance matrix, on every machine. It is an error if the type is not supported,
+// if the length of dst does not match src's elements, or if Check finds an error.
 func (t Type) Quantize(dst []byte, src []float32) error {
 	if err := t.check(len(src), len(dst)); err != nil {
 		return err
@@ -19,11 +19,11 @@ func (t Type) Quantize(dst []byte, src []float32) error {
 	return t.Check(dst, src)
 }
 
-// tooLarge is above the largest number that any block can hold, 65,504·128·32 of Q6_K, and below those whose squares
-// and sums overflow in a search for scales, which could then find that all is zero.
+// tooLarge is above the largest number that any block can hold, 65,504·128·32 of Q6_K, and below numbers whose
+// squares and sums overflow in a search for scales, which could then find that all is zero.
 const tooLarge = 1 << 29
 
-// scalesAt are the places of float16 scales in a block.
+// scalesAt has the places of float16 scales in a block.
 var scalesAt = map[Type][]int{
 	Q8_0: {0}, Q4_0: {0}, Q5_0: {0}, Q4_1: {0, 2}, Q5_1: {0, 2}, Q4_K: {0, 2}, Q5_K: {0, 2}, Q6_K: {208},
 }
@@ -94,8 +94,8 @@ func encodeBF16(b []byte, x []float32) {
 	}
 }
 
-// truncated returns a number without its fraction, and 0 if it is no int32, which happens if a scale is so small that
-// its inverse is infinite.
+// truncated returns a number without its fraction, and 0 if it does not fit an int32, which happens if a scale is so
+// small that its inverse is infinite.
 func truncated(x float64) int32 {
 	if math.Abs(x) < 1<<31 {
 		return int32(x)
@@ -103,7 +103,7 @@ func truncated(x float64) int32 {
 	return 0
 }
 
-// encodeQ8 divides by the scale before it is rounded, and rounds halves away from zero.
+// encodeQ8 divides by the scale before the scale is rounded, and rounds halves away from zero.
 func encodeQ8(b []byte, x []float32) {
 	d := abs(extreme(x)) / 127
 	id := inverse(d)

@@ -64,9 +64,9 @@ func packK(b []byte, codes *[256]uint8, bits int) {
 	}
 }
 
-// fitRange finds scale and minimum, x ≈ scale·code − minimum, with the least sum of w·error², w = √mean(x²) + |x|. It
-// tries as many steps of the code's unit from which follow codes, and from these by least squares scale and minimum.
-// The unit depends on the best minimum so far. All sums go from the first element to the last.
+// fitRange finds scale and minimum, x ≈ scale·code − minimum, with the least sum of w·error², w = √mean(x²) +
+// |x|. It tries steps units for the code: the codes follow from a unit, and scale and minimum follow from the codes
+// by least squares. The unit depends on the best minimum so far. All sums go from the first element to the last.
 func fitRange(codes []uint8, x *[32]float32, top int32, first float32, steps int) (scale, minimum float32) {
 	var w, tried [32]float32
 	squares := float32(0)
@@ -138,7 +138,8 @@ func fitRange(codes []uint8, x *[32]float32, top int32, first float32, steps int
 	return scale, -least
 }
 
-// nothing is what ggml takes for zero: a sub-block of Q6_K whose elements, or a block whose scales are below.
+// nothing is the limit below which ggml takes the elements of a sub-block of Q6_K, or the scales of a block, for
+// zero.
 const nothing = 1e-15
 
 // encodeQ6K finds a scale of each sub-block of 16 elements, codes these with eight bits, and then the elements with the

@@ -44,7 +44,8 @@ type header struct {
 	tensors   []placed
 }
 
-// placed is a tensor and where its bytes are: counted from the start of all data at first, later of the file.
+// placed is a tensor and the position of its bytes, counted at first from the start of all data, later from the start
+// of the file.
 type placed struct {
 	Tensor
 	at   int64
@@ -155,7 +156,7 @@ func (p *parser) start() (version int) {
 	return 0
 }
 
-// count reads a number of things of at least size bytes each, and checks that the file may have as many.
+// count reads a number of things of at least size bytes each, and checks that the file may have that many.
 func (p *parser) count(what string, size int) int {
 	n := p.uint64()
 	if n > p.left()/uint64(size) {
@@ -277,7 +278,7 @@ func bytesOf(t Type, dims []int) (int64, error) {
 func align(n, to int64) int64 { return (n + to - 1) &^ (to - 1) }
 
 // place counts the tensors' positions from the start of the file of that size, and checks that their data follow each
-// other, in whatever order, with no more than the alignment between them. What follows the last one is nobody's.
+// other, in whatever order, with no more than the alignment between them. Bytes after the last one belong to nothing.
 func (h *header) place(size int64) error {
 	order := make([]*placed, len(h.tensors))
 	for i := range h.tensors {

@@ -1,7 +1,7 @@
 // Package gguf reads and writes GGUF, the files of llama.cpp, ollama and LM Studio: a list of keys with values, and
-// tensors whose elements may be coded in blocks. It knows the container and the blocks, and nothing of models.
+// tensors whose elements may be coded in blocks. It knows the container and the blocks, but nothing about models.
 //
-// The format is that of ggml's docs/gguf.md, version 3; version 2 is read as well.
+// The format is specified in ggml's docs/gguf.md, version 3. Package gguf also reads version 2.
 package gguf
 
 import (
@@ -12,7 +12,7 @@ import (
 // A Type is the type of a tensor's elements, with the numbers that files have.
 type Type uint32
 
-// The types that are read and written. Those with a Q store blocks of 32 or, with a K, 256 neighbors in a row.
+// The types that are read and written. Types with a Q store blocks of 32 or, with a K, 256 neighbors in a row.
 const (
 	F32  Type = 0
 	F16  Type = 1
@@ -27,8 +27,8 @@ const (
 	BF16 Type = 30
 )
 
-// types have the names of all types that files may have, and the number of elements and bytes of a block: 1 and the
-// size of an element for types without blocks. They are those of gguf-py's GGML_QUANT_SIZES.
+// types has the names of all types that files may have, and the number of elements and bytes of a block: 1 and the
+// size of an element for types without blocks. The numbers come from gguf-py's GGML_QUANT_SIZES.
 var types = map[Type]struct {
 	name            string
 	elements, bytes int
@@ -45,7 +45,7 @@ var types = map[Type]struct {
 	40: {"NVFP4", 64, 36}, 41: {"Q1_0", 128, 18}, 42: {"Q2_0", 64, 18},
 }
 
-// Types are the types that are read and written, by their numbers.
+// Types lists the types that are read and written, by their numbers.
 var Types = []Type{F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, BF16}
 
 // String returns the name of a type, with its number if it is none of Types.
@@ -62,8 +62,8 @@ func (t Type) String() string {
 // Supported reports whether the type is one of Types.
 func (t Type) Supported() bool { return slices.Contains(Types, t) }
 
-// Block returns the number of neighbors in a row that are stored together, and of their bytes: 1 and its size for the
-// types without blocks, 0 and 0 if the type is not supported.
+// Block returns the number of neighbors in a row that are stored together, and the number of their bytes. These are 1
+// and the size of an element for types without blocks, and 0 and 0 if the type is not supported.
 func (t Type) Block() (elements, bytes int) {
 	if !t.Supported() {
 		return 0, 0

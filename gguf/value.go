@@ -30,7 +30,7 @@ const (
 	kindArray  = 9
 )
 
-// leastBytes returns the size of a value, of a string without characters.
+// leastBytes returns the size of a value, for strings the size of one without characters.
 func leastBytes(kind uint32) int {
 	if kind == kindString {
 		return 8
@@ -38,7 +38,7 @@ func leastBytes(kind uint32) int {
 	return int(kinds[kind].Size())
 }
 
-// value is a key and where its value begins in the file's header: n of its kind, one if it is no list.
+// value is a key and where its value starts in the file's header: n values of its kind, one if it is not a list.
 type value struct {
 	key  string
 	kind uint32
@@ -59,7 +59,7 @@ func (v value) decode(header string) any {
 			at += 8 + n
 		}
 	default:
-		// The header has the bytes, and the type is one of those that Decode takes.
+		// The header has the bytes, and Decode accepts the type.
 		_, _ = binary.Decode([]byte(header[v.at:v.at+v.n*leastBytes(v.kind)]), binary.LittleEndian, list)
 	}
 	if v.list {
@@ -68,7 +68,7 @@ func (v value) decode(header string) any {
 	return values.Index(0).Interface()
 }
 
-// describe returns a value that is no list, for messages.
+// describe returns a value that is not a list, for messages.
 func (v value) describe(header string) string {
 	return fmt.Sprintf("%.100q of type %s", fmt.Sprint(v.decode(header)), kinds[v.kind])
 }

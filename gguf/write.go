@@ -38,7 +38,7 @@ func Write(path string, keys []KV, tensors []Source) error {
 	return f.Commit()
 }
 
-// Encode writes what Write writes to a file.
+// Encode writes to w what Write writes to a file.
 func Encode(w io.Writer, keys []KV, tensors []Source) error {
 	header, to, err := makeHeader(keys, tensors)
 	if err != nil {

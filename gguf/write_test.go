@@ -56,7 +56,7 @@ func TestWrite_ReadsBack(t *testing.T) {
 	}
 }
 
-// TestWrite_Refuses has what cannot be written, and checks that nothing is left of it.
+// TestWrite_Refuses tries to write what cannot be written, and checks that nothing is left of it.
 func TestWrite_Refuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.gguf")

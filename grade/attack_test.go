@@ -151,7 +151,7 @@ func attacked(t *testing.T) {
 		}
 		trials = append(trials, grade.Trial{Code: fill.Replace(a.code), Check: a.check}, honest)
 	}
-	// What ends has so much time that it ends on any machine.
+	// Code that ends has enough time to do so on any machine.
 	defer grade.SetTrialTime(time.Minute)()
 	verdicts, err := grade.Run(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials)
 	expect.OK(t, err)
@@ -184,7 +184,7 @@ func attacked(t *testing.T) {
 	}
 }
 
-// TestEndless_IsStopped checks that what never ends is stopped.
+// TestEndless_IsStopped checks that code that never ends is stopped.
 func TestEndless_IsStopped(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTimes(300*time.Millisecond, 0)()
@@ -236,8 +236,8 @@ os.mkdir("one")
 print(state)`, Check: `
 assert printed == "([], [], 16832, True, True, 18, (64, 64), set(), 0, [(True, True), (True, True)])\n", printed`}
 
-// TestTrial_NothingRemains checks that an answer finds nothing that another one has left, where each has namespaces of
-// its own and where each has a Python of its own.
+// TestTrial_NothingRemains checks that an answer finds nothing that another one has left, both if each has namespaces
+// of its own and if each has a Python of its own.
 func TestTrial_NothingRemains(t *testing.T) {
 	needPython(t)
 	defer grade.SetTrialTime(time.Minute)()
@@ -389,8 +389,8 @@ func running(t *testing.T, text string) bool {
 	})
 }
 
-// TestMemoryOfAll checks the limit on the memory of all processes together, where the kernel enforces it and where this
-// process measures it.
+// TestMemoryOfAll checks the limit on the memory of all processes together, both if the kernel enforces it and if
+// this process measures it.
 func TestMemoryOfAll(t *testing.T) {
 	needPython(t)
 	if free, whose, _ := memory.Free(); free < 4<<30 {

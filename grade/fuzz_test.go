@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzFacts checks that a verdict contains no more than its lines do, whatever a side writes, and that the first line
-// that is no fact ends the hearing.
+// that is not a fact ends the hearing.
 func FuzzFacts(f *testing.F) {
 	f.Add("{\"process\": 3}\n{\"parses\": true}\n{\"printed\": \"4\\n\"}\n{\"right\": true}\n{\"ended\": true}\n")
 	f.Add("{\"process\": 3}\n{\"left\": false}\n")

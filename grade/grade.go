@@ -35,7 +35,7 @@ type Trial struct {
 	Check string // Python that fails on wrong answers; the README.md of package data has the contract
 }
 
-// OfText returns a trial of an answer in words. Its check finds the whole text as answer, and runs nothing of it.
+// OfText returns a trial of an answer in words. Its check finds the whole text as answer, and runs none of it.
 func OfText(answer, check string) Trial {
 	literal, err := json.Marshal(answer) // a string of JSON is one of Python
 	if err != nil {
@@ -79,7 +79,7 @@ func RunUnprotected(ctx context.Context, python string, trials []Trial) ([]Verdi
 // maxWorkers is the number of trials that run at the same time.
 var maxWorkers = runtime.NumCPU()
 
-// without is set by tests, to what some machines lack: system calls from Python, control groups.
+// without is set by tests to the things that some machines lack: system calls from Python, control groups.
 var without struct{ calls, groups bool }
 
 func grade(ctx context.Context, python string, trials []Trial, protected bool) ([]Verdict, error) {

@@ -19,14 +19,14 @@ import (
 	"restyle/internal/sandbox"
 )
 
-// trialTime is the time limit of a trial, and busyTime that of its second attempt, on a busy machine.
+// trialTime is the time limit of a trial, and busyTime the limit of its second attempt, on a busy machine.
 var trialTime, busyTime = 2 * time.Second, 5 * time.Second
 
 const (
 	startTime = 60 * time.Second // time limit for Python to start, on a busy machine
 	watchTime = 10 * time.Millisecond
 	maxMemory = 512 << 20          // bytes of all processes of an answer
-	allMemory = maxMemory + 32<<20 // and with those of the processes that start and end them
+	allMemory = maxMemory + 32<<20 // and with the processes that start and end them
 	longest   = 1 << 20            // bytes of a line: 20,000 printed characters of twelve bytes each, and the rest
 )
 
@@ -251,7 +251,7 @@ func (p *pair) grade(ctx context.Context, t Trial, limit time.Duration, v *Verdi
 // hear returns what both sides say of a trial, until both have ended or one fails.
 func (p *pair) hear(t Trial) (f facts, err error) {
 	err = errors.Join(p.answer.give(t.Code), p.check.give(t.Check))
-	for err == nil && p.answer.child == 0 && f.Left == nil { // for stop, even if the check waits for ever
+	for err == nil && p.answer.child == 0 && f.Left == nil { // for stop, even if the check waits forever
 		err = p.answer.hear(&f)
 	}
 	for err == nil && !f.Ended {
@@ -263,7 +263,7 @@ func (p *pair) hear(t Trial) (f facts, err error) {
 	return f, err
 }
 
-// watch ends the answer's side when it has more memory than it may. It stops when the function that it returns is
+// watch ends the answer's side when it uses more memory than it may. It stops when the function that it returns is
 // called, which reports whether that side was ended because of its memory. The check is one process, whose address
 // space is limited.
 func (p *pair) watch() (tooMuch func() bool) {
@@ -329,7 +329,7 @@ func (s *side) hear(f *facts) error {
 	return nil
 }
 
-// stop ends both sides, with all that they started as far as that can be told without a sandbox.
+// stop ends both sides, with everything that they started, as far as that can be told without a sandbox.
 func (p *pair) stop() {
 	for _, s := range p.sides() {
 		s.stop()

@@ -20,8 +20,8 @@ type program struct {
 	endless           bool // it never ends, so that a short time limit does for it
 }
 
-// programs returns those of a file in testdata: "#### NAME" begins one, and "## check" its check. A line such as $FILES
-// stands for the program of that name in shared.py.
+// programs returns the programs in a file in testdata: "#### NAME" starts one, and "## check" its check. A line such
+// as $FILES means the program of that name in shared.py.
 func programs(t *testing.T, file string) (list []program) {
 	t.Helper()
 	text, err := testdata.ReadFile("testdata/" + file + ".py")

@@ -22,7 +22,8 @@ import (
 	"restyle/tensor"
 )
 
-// The files of an adapter. PEFT reads the first two, mlx-lm the first and its own weights, this module also the last.
+// The files of an adapter. PEFT reads the first two, mlx-lm reads the first and its own weights, and this module also
+// reads the last.
 const (
 	adapterConfigName  = "adapter_config.json"
 	adapterWeightsName = "adapter_model.safetensors"
@@ -31,7 +32,7 @@ const (
 	adapterRecordName  = "restyle_adapter.json"
 )
 
-// adapterPrefix is before the name of every tensor in PEFT's files, because it wraps the model twice.
+// adapterPrefix precedes the name of every tensor in PEFT's files, because PEFT wraps the model twice.
 const adapterPrefix = "base_model.model."
 
 // The ends of the names of an adapter's two matrices, of shapes [rank, in] and [out, rank].
@@ -54,10 +55,10 @@ type Adapter struct {
 	transposed map[string]bool // the tensors that are stored so, as mlx-lm stores all
 }
 
-// OpenAdapter opens a directory as PEFT or mlx-lm writes it, and checks that its tensors are those that its
-// configuration describes: a module has both matrices or none, every target has some, and their shapes fit the rank. It
-// does not read their values; Load and ReadF32 check these. What would change the result and is not supported is an
-// error. Close the Adapter after use.
+// OpenAdapter opens a directory as PEFT or mlx-lm writes it, and checks that its tensors are the ones that its
+// configuration describes: a module has both matrices or none, every target has some, and their shapes fit the rank.
+// It does not read their values; Load and ReadF32 check these. Any unsupported setting that would change the result
+// is an error. Close the Adapter after use.
 func OpenAdapter(dir string) (*Adapter, error) {
 	if err := checkDirectory("adapter", dir, adapterConfigName); err != nil {
 		return nil, err
@@ -203,7 +204,7 @@ func (a *Adapter) Close() error {
 	return a.file.Close()
 }
 
-// Digest returns a sha256 over the adapter's configuration and weights, and reads both. Of PEFT's files this prints
+// Digest returns a sha256 over the adapter's configuration and weights, and reads both. For PEFT's files this prints
 // the same:
 //
 //	sha256sum adapter_config.json adapter_model.safetensors | sha256sum
@@ -223,7 +224,7 @@ func (a *Adapter) Digest() (string, error) {
 // Names lists the tensors, sorted.
 func (a *Adapter) Names() []string { return slices.Sorted(slices.Values(a.file.Names())) }
 
-// Tensor returns the type, shape and size of a tensor: [rank, in] of lora_A and [out, rank] of lora_B.
+// Tensor returns the type, shape and size of a tensor: [rank, in] for lora_A and [out, rank] for lora_B.
 func (a *Adapter) Tensor(name string) (Info, bool) {
 	info, ok := a.file.Tensor(name)
 	if a.transposed[name] && len(info.Shape) == 2 {
@@ -252,7 +253,7 @@ func (a *Adapter) ReadF32(name string) ([]float32, []int, error) {
 	return values, shape, nil
 }
 
-// check compares the tensors with those that the configuration needs.
+// check compares the tensors with the ones that the configuration needs.
 func (a *Adapter) check() error {
 	shapes := map[string][]int{}
 	var wrong []string
@@ -273,8 +274,8 @@ func (a *Adapter) check() error {
 var embeds = regexp.MustCompile(`(^|\.)(embed_tokens|wte|lm_head)\.weight$`)
 
 // checkAdapter checks that tensors, given by name with their shapes, are the adapters and whole modules of a
-// configuration. Which modules the model has is unknown here: of those that the configuration names by the end of their
-// names, at least one must be there.
+// configuration. Which modules the model has is unknown here: of the modules that the configuration names by the end
+// of their names, at least one must be there.
 func checkAdapter(s lora.Spec, shapes map[string][]int) error {
 	var single, foreign, wrong []string
 	names := slices.Sorted(maps.Keys(shapes))
@@ -337,7 +338,7 @@ func checkAdapter(s lora.Spec, shapes map[string][]int) error {
 	return nil
 }
 
-// ofAdapter returns the parameters that are saved with an adapter: its matrices, and what is trained whole.
+// ofAdapter returns the parameters that are saved with an adapter: its matrices, and whatever is trained whole.
 func ofAdapter(s lora.Spec, params []model.Param) (list []model.Param) {
 	for _, p := range params {
 		if _, ok := moduleOf(p.Name); ok || s.Whole(p.Name) {
@@ -347,9 +348,9 @@ func ofAdapter(s lora.Spec, params []model.Param) (list []model.Param) {
 	return list
 }
 
-// Load loads the adapter's tensors into those of a model's parameters that are its own, as [Checkpoint.Load] does, and
-// ignores the parameters of the base. If the adapter has a tensor that the model lacks, or the other way round, that is
-// an error: the adapter belongs to another model, and part of it would do nothing.
+// Load loads the adapter's tensors into the parameters of a model that are the adapter's own, as [Checkpoint.Load]
+// does, and ignores the parameters of the base. If the adapter has a tensor that the model lacks, or the other way
+// round, that is an error: the adapter belongs to another model, and part of it would do nothing.
 func (a *Adapter) Load(ctx context.Context, d *kernels.Device, params []model.Param) error {
 	own := ofAdapter(a.Spec, params)
 	file := &Checkpoint{label: a.Name, weights: &weights{where: map[string]store{}}}
@@ -391,8 +392,8 @@ func (a *Adapter) Load(ctx context.Context, d *kernels.Device, params []model.Pa
 type AdapterOptions struct {
 	// BaseModel is base_model_name_or_path: the model that the adapter belongs to.
 	BaseModel string
-	// Record is a JSON object to be saved as restyle_adapter.json, because old readers refuse a configuration with unknown
-	// keys. Nil: no such file.
+	// Record is a JSON object to be saved as restyle_adapter.json, because old readers refuse a configuration with
+	// unknown keys. If it is nil, there is no such file.
 	Record json.RawMessage
 	// From is the model whose tokenizer and other small files are saved with the adapter. Nil: none.
 	From *Checkpoint
@@ -400,14 +401,14 @@ type AdapterOptions struct {
 	Card []byte
 }
 
-// SaveAdapter saves the adapter that is among a model's parameters to a directory, which it creates, as PEFT does: its
-// matrices in F32, what is trained whole in its own type, and a configuration that PEFT from 0.7 on and vLLM read.
-// Other parameters are ignored. If a matrix has a master in F32, give that as Param.W. If a value is NaN or infinite,
-// the error names the parameter.
+// SaveAdapter saves the adapter among a model's parameters to a directory, which it creates, as PEFT does: its
+// matrices in F32, whatever is trained whole in its own type, and a configuration that PEFT from 0.7 on and vLLM
+// read. Other parameters are ignored. If a matrix has a master in F32, give that as Param.W. If a value is NaN or
+// infinite, the error names the parameter.
 //
-// An adapter that is already in the directory stays whole until the new one is on disk. If giving the files their names
-// is interrupted, the directory has no adapter_model.safetensors: never the weights of one and the configuration of the
-// other.
+// An adapter that is already in the directory stays whole until the new one is on disk. If SaveAdapter is interrupted
+// while it gives the files their names, the directory has no adapter_model.safetensors, and never the weights of one
+// adapter with the configuration of the other.
 func SaveAdapter(dir string, spec lora.Spec, d *kernels.Device, params []model.Param, o AdapterOptions) error {
 	if err := saveAdapter(dir, spec, d, params, o); err != nil {
 		return fmt.Errorf("cannot save the adapter to %s: %w", dir, err)
@@ -470,7 +471,7 @@ func saveAdapter(dir string, spec lora.Spec, d *kernels.Device, params []model.P
 	return s.name()
 }
 
-// adapterOutputs returns how to write the adapter that is among parameters, under its names in files.
+// adapterOutputs returns how to write the adapter among the parameters, under its names in files.
 func adapterOutputs(s lora.Spec, d *kernels.Device, params []model.Param) (tensors []TensorData, err error) {
 	shapes := map[string][]int{}
 	for _, p := range ofAdapter(s, params) {

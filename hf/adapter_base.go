@@ -22,7 +22,7 @@ func IsModel(dir string) bool {
 }
 
 // IsAdapter reports whether a directory has an adapter. There may be a model as well, such as its base. An
-// adapter_config.json that somebody left with a model, but without the adapter's weights, is none.
+// adapter_config.json that was left with a model, but without the adapter's weights, does not count.
 func IsAdapter(dir string) bool {
 	has := filesIn(dir)
 	return has(adapterConfigName) && (has(adapterWeightsName) || has(adapterMLXName) || !has("config.json"))
@@ -37,13 +37,13 @@ func filesIn(dir string) func(name string) bool {
 }
 
 // On returns the adapter's base with the tokenizer, chat template and generation_config.json of the adapter's
-// directory, as far as these are there; Save saves them. Its weights are those of base: close one of the two.
+// directory, as far as these are there; Save saves them. Its weights are base's own: close one of the two.
 func (a *Adapter) On(base *Checkpoint) (*Checkpoint, error) {
 	own := func(file string) bool {
 		_, err := a.files.readText(file)
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	hidden := map[string]bool{} // files of the base that belong to what the adapter has its own of
+	hidden := map[string]bool{} // files of the base that belong to things that the adapter has itself
 	if own("tokenizer.json") {
 		for _, file := range []string{"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 			"tokenizer.model", "vocab.json", "merges.txt"} {
@@ -52,7 +52,7 @@ func (a *Adapter) On(base *Checkpoint) (*Checkpoint, error) {
 	}
 	settings, _ := a.files.readText("tokenizer_config.json") // newCheckpoint reports its errors
 	more := a.files.moreTemplates()
-	var templates any // those in the base's settings, if the adapter has none
+	var templates any // the ones in the base's settings, if the adapter has none
 	template := own("chat_template.jinja") || len(more) > 0 || parseObject(settings).has("chat_template")
 	if template {
 		hidden["chat_template.jinja"] = true
@@ -123,7 +123,7 @@ func (a *Adapter) Config(base model.Config) model.Config {
 
 // LoadOn loads a base's weights and the adapter into a model of the adapter's Config: into the parameters of its
 // adapters if it was made with these (see Of), and otherwise into its weights, W + s·B·A, summed in float32 and
-// rounded once. Modules that were trained whole replace the base's. progress is that of [Checkpoint.Load]. It is an
+// rounded once. Modules that were trained whole replace the base's. progress is as for [Checkpoint.Load]. It is an
 // error if the adapter belongs to another model.
 func (a *Adapter) LoadOn(ctx context.Context, base *Checkpoint, m *model.Model,
 	progress func(done, total int64)) error {

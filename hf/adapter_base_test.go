@@ -10,7 +10,7 @@ import (
 )
 
 // TestAdapterOn_TakesItsOwnFiles checks which tokenizer and template a base gets with an adapter that has some of the
-// files, also when they are saved and read again. Those of a tokenizer belong together.
+// files, also when they are saved and read again. The files of a tokenizer belong together.
 func TestAdapterOn_TakesItsOwnFiles(t *testing.T) {
 	const own, others = `{"eos_token":"own","chat_template":"own"}`, `{"eos_token":"base","chat_template":"base"}`
 	for _, test := range []struct {

@@ -13,7 +13,7 @@ import (
 
 // adapterKeys are the keys of an adapter_config.json that are read, or that have no effect on a trained adapter: a
 // method of initialization counts in init_lora_weights, not in the configuration of the method; fan_in_fan_out is for
-// matrices that are stored transposed, as in GPT-2, and PEFT corrects it to what the model has.
+// matrices that are stored transposed, as in GPT-2, and PEFT corrects it to match the model.
 var adapterKeys = strings.Fields(`
 	alpha_pattern base_model_name_or_path exclude_modules init_lora_weights layers_to_transform lora_alpha lora_dropout
 	modules_to_save peft_type r rank_pattern target_modules task_type use_rslora
@@ -22,8 +22,8 @@ var adapterKeys = strings.Fields(`
 
 const merged = "merge it into its base with PEFT, and use that model"
 
-// adapterRefused are the keys that change what an adapter computes: the values that have no effect, besides null and
-// what is empty, and what to do about others.
+// adapterRefused lists the keys that change what an adapter computes: the values that have no effect, besides null
+// and empty ones, and what to do about others.
 var adapterRefused = []struct {
 	key  string
 	fine []string
@@ -92,7 +92,7 @@ func (o *object) adapter() (s lora.Spec, base string) {
 	return s, optional(o, "base_model_name_or_path", "")
 }
 
-// refuseAdapter refuses what would change the result and is not supported, or not known.
+// refuseAdapter refuses settings that would change the result and are unsupported or unknown.
 func (o *object) refuseAdapter() {
 	known := map[string]bool{}
 	for _, key := range adapterKeys {
@@ -126,7 +126,7 @@ func (o *object) effective(key string) bool {
 	}
 }
 
-// compact returns JSON without spaces, "" if there is none.
+// compact returns JSON without spaces, or "" if there is none.
 func compact(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {

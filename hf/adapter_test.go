@@ -84,7 +84,7 @@ func open(t testing.TB, dir string) *Adapter {
 }
 
 // TestAdapter_ReferencesOpenAndSave opens what PEFT has written, compares the scale of every module and every tensor
-// with what PEFT recorded, and loads and saves it without the change of a bit.
+// with what PEFT recorded, and loads and saves it without changing a bit.
 func TestAdapter_ReferencesOpenAndSave(t *testing.T) {
 	root := expect.Reference(t, "golden-next", "lora")
 	for _, name := range []string{"all_r4", "qv_rslora", "modules_to_save", "patterns", "qlora_nf4"} {
@@ -167,7 +167,7 @@ func TestAdapter_ReadsOtherWriters(t *testing.T) {
 	}
 }
 
-// adapterConfigs are configurations and what is wrong with them; nothing is wrong with those without an error.
+// adapterConfigs lists configurations and what is wrong with them. Nothing is wrong with one that has no error.
 var adapterConfigs = []struct{ config, err string }{
 	{peftConfig(``), ""},
 	{peftConfig(`,"new_key":null,"n2":false,"n3":0.0,"n4":"","n5":[ ],"n6":{ }`), ""},
@@ -289,7 +289,7 @@ func TestOpenAdapter_RefusesWhatWouldDoNothing(t *testing.T) {
 	refuse("is not a directory: give the one that holds adapter_config.json")
 }
 
-// TestAdapterLoad_IsStrict loads an adapter into other models, and one with numbers that are none.
+// TestAdapterLoad_IsStrict loads an adapter into other models, and an adapter with an infinite number.
 func TestAdapterLoad_IsStrict(t *testing.T) {
 	a := open(t, writeAdapter(t, peftConfig(""),
 		adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)))
@@ -374,7 +374,7 @@ func TestSaveAdapter(t *testing.T) {
 	if diff := cmp.Diff([]string{"README.md", adapterConfigName, adapterWeightsName}, list(t, dir)); diff != "" {
 		t.Error(diff)
 	}
-	// What must not be saved.
+	// These must not be saved.
 	refuse := func(dir string, spec lora.Spec, params []model.Param, o AdapterOptions, want string) {
 		t.Helper()
 		if err := SaveAdapter(dir, spec, d, params, o); err == nil || !strings.Contains(err.Error(), want) {
@@ -392,7 +392,8 @@ func TestSaveAdapter(t *testing.T) {
 	refuse(dir, spec, params, AdapterOptions{}, "there is a model")
 }
 
-// FuzzAdapterConfig checks that every accepted configuration is valid and is read back as it was when it is saved.
+// FuzzAdapterConfig checks that every accepted configuration is valid, and that it is unchanged when saved and read
+// back.
 func FuzzAdapterConfig(f *testing.F) {
 	for _, c := range adapterConfigs {
 		f.Add([]byte(c.config))
@@ -403,7 +404,7 @@ func FuzzAdapterConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s lora.Spec
 		var err error
-		// Of a regular expression, 7 bytes, such as a{1000}, make a thousand instructions.
+		// In a regular expression, 7 bytes, such as a{1000}, make a thousand instructions.
 		hostile.Within(t, hostile.Linear(len(data))+len(data)<<16, func() { s, err = parseEither(data) })
 		if err != nil {
 			if len(err.Error()) > 1000 {

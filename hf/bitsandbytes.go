@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// bitsandbytes saves the linear layers of a model's layers in NF4, and everything else, the head too, in 16 bits. In
-// place of a weight of n numbers there are
+// bitsandbytes saves the linear layers of a model's layers in NF4, and everything else, including the head, in 16
+// bits. In place of a weight of n numbers there are
 //
 //	NAME             U8 [n/2, 1]: codes of the flattened matrix, the first of two in the high four bits
 //	NAME.quant_map   F32 [16]: the values of the codes
@@ -19,7 +19,8 @@ import (
 //	NAME.quant_state.bitsandbytes__nf4   U8: JSON
 //
 // and if the scales are quantized in turn, absmax is U8, codes of the 256 values in NAME.nested_quant_map [256], and
-// NAME.nested_absmax is F32 [n/64/256], the scales of these. What they stand for is added to an offset, in the JSON.
+// NAME.nested_absmax is F32 [n/64/256], the scales of these. The values of the codes are added to an offset, which is
+// in the JSON.
 const bitsAndBytes, stateSuffix = "bitsandbytes", ".quant_state.bitsandbytes__nf4"
 
 // instead is what to do with weights that cannot be read.
@@ -53,7 +54,7 @@ type packed struct {
 	offset float32 // of these
 }
 
-// packedParts are the names of the tensors of a packed weight, without its own.
+// packedParts lists the names of the tensors of a packed weight, without its own.
 var packedParts = []string{".quant_map", ".absmax", stateSuffix, ".nested_quant_map", ".nested_absmax"}
 
 // openPacked checks the tensors of a packed weight, but not the numbers in them that Load reads.
@@ -126,7 +127,7 @@ func (c *Checkpoint) openPacked(p model.Param) (w packed, err error) {
 }
 
 // readPacked reads n numbers of a packed weight from number at on, a multiple of 64, as rows of in numbers in NF4.
-// Zeros complete the last row. It returns the number of bytes of codes that it has read, too.
+// Zeros complete the last row. It also returns the number of bytes of codes that it has read.
 func (c *Checkpoint) readPacked(name string, w packed, at, n, in int) (rows []byte, read int, err error) {
 	part := func(suffix string, from, size, width int) []byte {
 		s, stored := c.weights.find(name + suffix)
@@ -145,7 +146,7 @@ func (c *Checkpoint) readPacked(name string, w packed, at, n, in int) (rows []by
 	first, end := at/quant.NF4Block, (at+n+quant.NF4Block-1)/quant.NF4Block
 	var scales []float32
 	if w.nested {
-		group := first / quant.NF4Nested // where whole nested blocks begin
+		group := first / quant.NF4Nested // where whole nested blocks start
 		from := group * quant.NF4Nested
 		nested := floats(".nested_absmax", group, (end-from+quant.NF4Nested-1)/quant.NF4Nested)
 		scales = quant.UnnestNF4(part(".absmax", from, end-from, 1), nested, floats(".nested_quant_map", 0, 256), w.offset)

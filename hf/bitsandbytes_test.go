@@ -35,7 +35,7 @@ type part struct {
 }
 
 // packedModel returns the tensors of a model as bitsandbytes saves them, and the values of all weights. down_proj's
-// scales are quantized in turn, which leaves several nested blocks, and those of the others are not.
+// scales are quantized in turn, which leaves several nested blocks. The scales of the others are not.
 func packedModel(t testing.TB) (all map[string]part, values map[string][]float32) {
 	t.Helper()
 	c, err := ParseConfig([]byte(packedConfig))
@@ -239,8 +239,8 @@ func TestBitsAndBytes_Refusals(t *testing.T) {
 
 func stateOf(text string) part { return part{tensor.U8, []int{len(text)}, []byte(text)} }
 
-// FuzzBitsAndBytes changes what is said of a weight, and a byte of one of its tensors: one error that names the weight
-// or a file, or finite numbers.
+// FuzzBitsAndBytes changes what the files say about a weight, and a byte of one of its tensors. The result must be
+// one error that names the weight or a file, or finite numbers.
 func FuzzBitsAndBytes(f *testing.F) {
 	const down = "model.layers.0.mlp.down_proj.weight"
 	all, _ := packedModel(f)

@@ -22,16 +22,16 @@ type Checkpoint struct {
 	// Config is the parsed config.json, ConfigJSON its bytes.
 	Config     model.Config
 	ConfigJSON []byte
-	// Quantization is the types of the weights that are stored quantized.
+	// Quantization has the types of the weights that are stored quantized.
 	Quantization model.Quantization
 	// Generation is generation_config.json. If that is absent or names no end of an answer, config.json's tokens are used.
 	Generation GenerationConfig
 	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja, if there is one, instead of its own.
 	// It is empty if both are absent.
 	Tokenizer TokenizerConfig
-	// TemplateError says why the model's own chat template is none that can be used; nil if it can, or there is none.
+	// TemplateError says why the model's own chat template cannot be used. It is nil if it can, or if there is none.
 	TemplateError error
-	// Notes are lines for people: what of the files is not used, and why.
+	// Notes are lines for people: which parts of the files are not used, and why.
 	Notes []string
 
 	digest  string // once it is known
@@ -63,8 +63,8 @@ func (c *Checkpoint) DTypes() map[tensor.DType]int64 {
 	return counts
 }
 
-// DType returns the type of weights and activations that suits a model in memory: BF16 if that loses nothing of most of
-// its numbers, or these are quantized, and F32 otherwise.
+// DType returns the type of weights and activations that suits a model in memory: BF16 if most of its numbers lose
+// nothing by that or are quantized, and F32 otherwise.
 func (c *Checkpoint) DType() tensor.DType {
 	counts, quantized := c.DTypes(), int64(0)
 	for _, p := range c.params() {
@@ -99,9 +99,9 @@ func (c *Checkpoint) Tensor(name string) (Info, bool) {
 //
 //	sha256sum config.json *.safetensors | sha256sum
 //
-// Of a GGUF file, whatever its name, it is that of its hash: sha256sum < model.gguf | cut -d ' ' -f 1 | sha256sum.
+// For a GGUF file of any name it is the hash of its hash: sha256sum < model.gguf | cut -d ' ' -f 1 | sha256sum.
 //
-// It is computed once.
+// Digest computes it only once.
 func (c *Checkpoint) Digest() (string, error) {
 	if c.digest != "" {
 		return c.digest, nil
@@ -174,7 +174,7 @@ func (c *Checkpoint) tooFew() error {
 	return nil
 }
 
-// check compares the weights with those that the configuration needs.
+// check compares the weights with the ones that the configuration needs.
 func (c *Checkpoint) check() error {
 	if err := c.tooFew(); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"restyle/model"
 )
 
-// family is what a config.json of one model_type means, especially if keys are absent. The values are those of the
-// configuration classes of transformers 5.23. parseConfig has those that all families share.
+// family is what a config.json of one model_type means, especially if keys are absent. The values come from the
+// configuration classes of transformers 5.23. parseConfig has the ones that all families share.
 type family struct {
 	class       string // in "architectures"
 	vocab       int
@@ -60,13 +60,13 @@ const maxListed = 1 << 13
 // noWindow is a family's window if sliding_window has no default.
 const noWindow = -1
 
-// activations has the values of activation_function, of GPT-2's, that are supported.
+// activations has the supported values of GPT-2's activation_function.
 var activations = map[string]model.GELU{"gelu_new": model.GELUTanh, "gelu_pytorch_tanh": model.GELUTanh,
 	"gelu_python_tanh": model.GELUTanh, "gelu_fast": model.GELUTanh, "gelu_accurate": model.GELUTanh,
 	"gelu": model.GELUExact, "gelu_python": model.GELUExact}
 
-// unsupported has keys that change what a model computes: the values that have no effect (null never has), and what to
-// do about other values.
+// unsupported lists keys that change what a model computes: the values that have no effect (null never has one), and
+// what to do about other values.
 var unsupported = []struct {
 	key  string
 	fine []string
@@ -363,7 +363,7 @@ func (o *object) ropeScaling(r *object, kind model.RoPEKind, positions int) *mod
 	return s
 }
 
-// rope reads the base of RoPE, and its scaling, nil if there is none.
+// rope reads the base of RoPE and its scaling, which is nil if there is none.
 func (o *object) rope(positions int, base float64) (theta float64, scaling *model.RoPEScaling) {
 	key := "rope_parameters"
 	if o.has("rope_scaling") && string(o.keys["rope_scaling"]) != "{}" {

@@ -94,7 +94,7 @@ func TestConfigsAsTransformersReadsThem(t *testing.T) {
 	}
 }
 
-// TestRoPEScaling reads every key of each kind of scaling, and what stands for those that are absent.
+// TestRoPEScaling reads every key of each kind of scaling, and the defaults of absent ones.
 func TestRoPEScaling(t *testing.T) {
 	const small = `{"model_type":"llama","vocab_size":48,"hidden_size":16,"intermediate_size":24,"num_hidden_layers":1,` +
 		`"num_attention_heads":4,"max_position_embeddings":32,`
@@ -287,8 +287,8 @@ func TestPadID(t *testing.T) {
 	}
 }
 
-// TestGenerationConfig_NotApplied gives every setting that changes transformers' answers, and none here, a value that
-// is on, those that turn it off, and none.
+// TestGenerationConfig_NotApplied takes every setting that changes transformers' answers but none here, and tries a
+// value that turns it on, the values that turn it off, and no value.
 func TestGenerationConfig_NotApplied(t *testing.T) {
 	for _, setting := range strings.Fields("num_beams=1 penalty_alpha=0 guidance_scale=1 encoder_repetition_penalty=1 " +
 		"encoder_no_repeat_ngram_size=0 typical_p=1 top_h=1 epsilon_cutoff=0 eta_cutoff=0 sequence_bias= " +

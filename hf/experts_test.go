@@ -59,7 +59,7 @@ const smallMixtral = `{"architectures": ["MixtralForCausalLM"], "model_type": "m
 	"hidden_size": 8, "intermediate_size": 6, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
 	"num_local_experts": 3, "num_experts_per_tok": 2, "max_position_embeddings": 16}`
 
-// TestExpertsFiles loads a mixture, saves it and loads it again: the experts' matrices lie next to each other in
+// TestExpertsFiles loads a mixture, saves it and loads it again: the experts' matrices are next to each other in
 // memory, and are tensors of their own in files.
 func TestExpertsFiles(t *testing.T) {
 	all := newWeights(t, smallMixtral, tensor.F32)

@@ -14,8 +14,8 @@ import (
 	"restyle/hf/hub"
 )
 
-// fetchModel downloads the files of a model from a hub repository into the cache, and returns their directory there. Of
-// the weights it downloads only the model's own safetensors, and nothing before config.json has proved to describe a
+// fetchModel downloads the files of a model from a hub repository into the cache, and returns their directory there.
+// It downloads no weights but the model's own safetensors, and those only after config.json has proved to describe a
 // model that OpenModel reads.
 //
 // Offline, a small file that the cache lacks counts as absent: Python may not have needed it.
@@ -85,10 +85,10 @@ func holdsAdapter(l hub.Listing) bool {
 		(has(adapterWeightsName) || has(adapterMLXName) || !has("config.json"))
 }
 
-// FindAdapter returns the directory of an adapter, for OpenAdapter: name, if that is one (see IsAdapter), or that in
-// the cache of the files of a hub repository, "owner/name" or "owner/name@revision", which it downloads as Open does.
-// Such a repository has an adapter_config.json and no weights of a model. FindAdapter returns "" for other names. If h
-// is nil, it uses hub.FromEnv().
+// FindAdapter returns the directory of an adapter, for OpenAdapter: name, if that is one (see IsAdapter), or the
+// directory in the cache with the files of a hub repository, "owner/name" or "owner/name@revision", which it
+// downloads as Open does. Such a repository has an adapter_config.json and no weights of a model. FindAdapter returns
+// "" for other names. If h is nil, it uses hub.FromEnv().
 func FindAdapter(ctx context.Context, h *hub.Hub, name string) (dir string, err error) {
 	if IsAdapter(name) {
 		return name, nil
@@ -135,7 +135,7 @@ func fetchAdapter(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, e
 	return dir, fetchFiles(ctx, h, l, []string{weights}, adapterRecordName)
 }
 
-// within adds to an error that the repository may have what its copy in the cache lacks.
+// within returns text for an error, saying that the repository may have what its copy in the cache lacks.
 func within(h *hub.Hub) string {
 	if h.Offline {
 		return " in the cache (offline: HF_HUB_OFFLINE)"

@@ -164,7 +164,7 @@ func TestOpenFromHub(t *testing.T) {
 			if again, revision, err := fetch(dir); err != nil || again != dir || revision != "" {
 				t.Error("a directory: ", again, revision, err)
 			}
-			// A missing file that Python did not want is no error; missing weights are.
+			// A missing file that Python did not want is not an error; missing weights are.
 			os.Remove(filepath.Join(dir, "special_tokens_map.json"))
 			if _, _, err := fetch("owner/name"); err != nil {
 				t.Error(err)
@@ -178,7 +178,7 @@ func TestOpenFromHub(t *testing.T) {
 	}
 }
 
-// TestOpenFromHubFaults opens repositories that are no model, and weights whose download fails. No weights may be
+// TestOpenFromHubFaults opens repositories that are not models, and weights whose download fails. No weights may be
 // requested if they cannot be used.
 //
 //nolint:lll // JSON in one piece
@@ -284,7 +284,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestOpen_GGUFFromHub opens the file of a type, of one part or two, and nothing else of the repository.
+// TestOpen_GGUFFromHub opens the file of a type, in one part or two, and nothing else in the repository.
 func TestOpen_GGUFFromHub(t *testing.T) {
 	whole := newGGUFFile(t, ggufModelConfig("llama", ""), "llama", types{"": gguf.Q8_0}).encode(t)
 	r := &repository{files: map[string][]byte{"README.md": []byte("x"), "m-Q8_0.gguf": whole, "m-Q4_0.gguf": []byte("x")}}
@@ -296,7 +296,7 @@ func TestOpen_GGUFFromHub(t *testing.T) {
 	}
 }
 
-// TestFindAdapter downloads adapters, and nothing of a repository that has none that can be read.
+// TestFindAdapter downloads adapters, and nothing from a repository without a readable one.
 func TestFindAdapter(t *testing.T) {
 	peft := adapterWeights(layer0+"q_proj"+endA, layer0+"q_proj"+endB, false, tensor.F32)
 	mlx := adapterWeights(layer0+"q_proj.lora_a", layer0+"q_proj.lora_b", true, tensor.F32)

@@ -104,8 +104,9 @@ func (d modelDir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return disk.ReadDir(filepath.Join(string(d), filepath.FromSlash(name)))
 }
 
-// within refuses a link that leads out of the directory, unless to a blob of a hub cache: a snapshot consists of links
-// to models--owner--name/blobs, and directories that older versions of huggingface_hub downloaded have such links, too.
+// within refuses a link that leads out of the directory, unless to a blob of a hub cache: a snapshot consists of
+// links to models--owner--name/blobs, and directories that older versions of huggingface_hub downloaded also have
+// such links.
 func (d modelDir) within(path string) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -21,20 +21,20 @@ type GenerationConfig struct {
 	TopP        float64 // default 1, which is off
 	MinP        float64 // default 0, which is off
 
-	// The rest holds for every answer, greedy ones too.
+	// The rest applies to every answer, including greedy ones.
 
 	RepetitionPenalty float64   // default 1, which is off
-	NoRepeatNGram     int       // no sequence of so many tokens occurs twice (no_repeat_ngram_size); 0 for off
+	NoRepeatNGram     int       // no sequence of this many tokens occurs twice (no_repeat_ngram_size); 0 for off
 	Forbidden         [][]int32 // sequences that an answer does not contain (bad_words_ids)
 	Suppressed        []int32   // tokens that an answer does not contain (suppress_tokens)
-	SuppressedFirst   []int32   // tokens that an answer does not begin with (begin_suppress_tokens)
-	MinNew, MinTokens int       // no end before so many tokens, without and with the prompt (min_new_tokens, min_length)
+	SuppressedFirst   []int32   // tokens that an answer does not start with (begin_suppress_tokens)
+	MinNew, MinTokens int       // fewest tokens before an end, without and with the prompt (min_new_tokens, min_length)
 	NotApplied        []string  // settings that change transformers' answers, but none here
 }
 
 // ParseGenerationConfig reads a generation_config.json. Absent and null keys have the defaults of transformers'
-// generate; 0 turns top_k off, and so does every negative number, as for other programs. What cannot be read has its
-// default as well, and the error names it: the result can still be used.
+// generate; 0 turns top_k off, and so does every negative number, as for other programs. A value that cannot be read
+// has its default as well, and the error names it: the result can still be used.
 func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
 	o := &settingsReader{object: parseObject(data)}
 	o.note()
@@ -69,13 +69,13 @@ func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
 	return g, nil
 }
 
-// settingsReader reads settings of which some may be wrong.
+// settingsReader reads settings, some of which may be wrong.
 type settingsReader struct {
 	*object
 	wrong []string
 }
 
-// note notes what was wrong, if anything was, and continues.
+// note records what was wrong, if anything, and continues.
 func (o *settingsReader) note() (wrong bool) {
 	if o.err == nil {
 		return false
@@ -91,7 +91,7 @@ func take[T any](o *settingsReader, to *T, absent T, get func() T) {
 	}
 }
 
-// notApplied lists the settings that change transformers' answers and none here, if they are not off.
+// notApplied lists the settings that are not off and that change transformers' answers but none here.
 func (o *object) notApplied() (list []string) {
 	for _, setting := range []struct{ key, off string }{
 		{"num_beams", "1"}, {"penalty_alpha", "0"}, {"guidance_scale", "1"}, {"encoder_repetition_penalty", "1"},
@@ -122,7 +122,8 @@ func (o *object) within(key string, absent, lo, hi float64) float64 {
 
 // TokenizerConfig is the part of a tokenizer_config.json that tokenizer.json lacks.
 type TokenizerConfig struct {
-	// ChatTemplate is the Jinja source, "" if there is none. Of several named ones it is the one named "default".
+	// ChatTemplate is the Jinja source, "" if there is none. If there are several named ones, it is the one named
+	// "default".
 	ChatTemplate string
 	// ChatTemplates are all templates by their names, such as "default", "tool_use" and "rag", if they have names.
 	ChatTemplates map[string]string
@@ -144,9 +145,9 @@ func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 	return c, nil
 }
 
-// tokens returns the tokens under keys that end in _token, and those in extra_special_tokens, as transformers gives
-// them to templates: special_tokens_map.json (special) replaces tokenizer_config.json, except for a string under a name
-// of the model's own, and extra ones replace both.
+// tokens returns the tokens under keys that end in _token, and the ones in extra_special_tokens, as transformers
+// gives them to templates: special_tokens_map.json (special) replaces tokenizer_config.json, except for a string
+// under a name of the model's own, and extra ones replace both.
 func tokens(config, special map[string]json.RawMessage) map[string]string {
 	found := map[string]json.RawMessage{}
 	for _, keys := range []map[string]json.RawMessage{config, special} {
@@ -180,7 +181,7 @@ func tokens(config, special map[string]json.RawMessage) map[string]string {
 	return named
 }
 
-// take replaces tokens by those of special_tokens_map.json.
+// take replaces tokens by the ones in special_tokens_map.json.
 func (c *TokenizerConfig) take(config, special *object) {
 	for key, to := range map[string]*string{"bos_token": &c.BOS, "eos_token": &c.EOS} {
 		if _, named := special.keys[key]; named {

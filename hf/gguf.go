@@ -17,25 +17,25 @@ import (
 	"restyle/tensor"
 )
 
-// ropeFactors is the tensor that has what the frequencies of RoPE are divided by.
+// ropeFactors is the tensor with the divisors of RoPE's frequencies.
 const ropeFactors = "rope_freqs.weight"
 
-// IsGGUF reports whether a path is that of a GGUF file, by its name, or by its first bytes: caches name files by their
+// IsGGUF reports whether a path is a GGUF file, by its name, or by its first bytes: caches name files by their
 // content.
 func IsGGUF(path string) bool {
 	return strings.EqualFold(filepath.Ext(path), ".gguf") || gguf.Is(path)
 }
 
-// IsPath reports whether there is what may be a model at a path: a directory or a GGUF file.
+// IsPath reports whether a path may be a model: a directory or a GGUF file.
 func IsPath(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && (info.IsDir() || IsGGUF(path))
 }
 
-// OpenGGUF opens a model in a GGUF file, or in the files that it is the first of, as llama.cpp computes it: its
-// architecture is llama, qwen2, qwen3 or qwen3moe, its tensors are of the types in [gguf.Types]. Matrices in blocks
-// stay quantized. Its small files are made from the keys: config.json, tokenizer.json and what the tokenizer needs.
-// What would be computed in another way is an error. Close the Checkpoint after use.
+// OpenGGUF opens a model in a GGUF file, or in several files of which path is the first, as llama.cpp computes it.
+// Its architecture must be llama, qwen2, qwen3 or qwen3moe, and its tensors must have types in [gguf.Types]. Matrices
+// in blocks stay quantized. OpenGGUF makes the small files from the keys: config.json, tokenizer.json and what the
+// tokenizer needs. Anything that would be computed in another way is an error. Close the Checkpoint after use.
 func OpenGGUF(path string) (*Checkpoint, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -132,8 +132,8 @@ func ggufFiles(f *gguf.File) (map[string][]byte, error) {
 	return files, v.Err
 }
 
-// GGUFTokenizer returns tokenizer.json and the files beside it as llama.cpp understands a file: by its tokens and the
-// name of their pre-tokenizer, not by a whole tokenizer.json that it may have as well.
+// GGUFTokenizer returns tokenizer.json and the files next to it as llama.cpp understands a file: by its tokens and
+// the name of their pre-tokenizer, not by a whole tokenizer.json that the file may have as well.
 func GGUFTokenizer(path string) (map[string][]byte, error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -283,7 +283,7 @@ func ggufVocab(v *gguf.Values, f *gguf.File) vocab.Vocab {
 	return words
 }
 
-// ggufScaling returns rope_scaling of config.json, nil if there is none.
+// ggufScaling returns rope_scaling of config.json, or nil if there is none.
 func ggufScaling(f *gguf.File, config map[string]any) (map[string]any, error) {
 	v := f.Values()
 	arch := v.String("general.architecture", "") + ".rope.scaling."
@@ -308,8 +308,8 @@ func ggufScaling(f *gguf.File, config map[string]any) (map[string]any, error) {
 	return nil, fmt.Errorf("%stype is %.40q: none, linear and yarn are supported", arch, kind)
 }
 
-// ggufFrequencies returns the scaling by a table of what the frequencies are divided by: Llama 3's, if the table
-// follows from its few numbers, and otherwise LongRoPE's, which is a table.
+// ggufFrequencies returns the scaling for a table of divisors of the frequencies: Llama 3's, if the table follows
+// from its few numbers, and otherwise LongRoPE's, which is a table.
 func ggufFrequencies(f *gguf.File, config map[string]any) (map[string]any, error) {
 	t, _ := f.Tensor(ropeFactors)
 	d := config["head_dim"].(int)
@@ -338,9 +338,9 @@ func ggufFrequencies(f *gguf.File, config map[string]any) (map[string]any, error
 		"attention_factor": 1, "original_max_position_embeddings": config["max_position_embeddings"]}, nil
 }
 
-// llama3Factors returns the numbers that a table follows from: low_freq_factor is 1, because only ratios count, and the
-// others are those of the line through the factors between the least and the largest. If there are fewer than two,
-// high_freq_factor is 4. It returns nil if the factors are not as these numbers say.
+// llama3Factors returns the numbers that a table follows from: low_freq_factor is 1, because only ratios count, and
+// the others describe the line through the factors between the least and the largest. If there are fewer than two
+// such factors, high_freq_factor is 4. It returns nil if the factors are not as these numbers say.
 func llama3Factors(factors []float64, largest, theta float64) map[string]any {
 	n := len(factors)
 	turns := func(i int) float64 { return math.Pow(theta, -float64(i)/float64(n)) / (2 * math.Pi) } // a position

@@ -11,10 +11,10 @@ import (
 	"restyle/tensor"
 )
 
-// SaveGGUFAdapter saves an adapter as a GGUF file, for llama.cpp's --lora beside a GGUF file of the base, whose
-// configuration is c. llama.cpp scales all modules' B·A by one number over the rank: the file has the number that gives
-// the adapter's own scales, also for a rank-stabilized one. An adapter that no one number fits, or that has modules
-// trained whole, is an error.
+// SaveGGUFAdapter saves an adapter as a GGUF file, for llama.cpp's --lora with a GGUF file of the base, whose
+// configuration is c. llama.cpp scales all modules' B·A by one number over the rank. The file has the number that
+// gives the adapter's own scales, also for a rank-stabilized one. It is an error if no single number fits the
+// adapter, or if it has modules trained whole.
 func SaveGGUFAdapter(path string, a *Adapter, c model.Config) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("adapter %s: "+format+": merge it into its base", append([]any{a.Name}, args...)...)

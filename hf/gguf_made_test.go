@@ -25,7 +25,7 @@ func ggufModelConfig(family, more string) string {
 		`"rope_theta":10000%s}`, family, more)
 }
 
-// types are those of matrices by their names in files without layer and suffix, "" for the others.
+// types has the types of matrices by their names in files, without layer and suffix; "" is for the others.
 type types map[string]gguf.Type
 
 // A ggufFile is a model as the content of a GGUF file, and with the same values in Hugging Face's layout.
@@ -48,7 +48,7 @@ var (
 		"gate_proj": "ffn_gate_exps", "down_proj": "ffn_down_exps", "up_proj": "ffn_up_exps"}
 )
 
-// newGGUFFile makes a model of random weights, which its blocks have exactly.
+// newGGUFFile makes a model of random weights that its blocks represent exactly.
 func newGGUFFile(t testing.TB, config, arch string, of types) *ggufFile {
 	t.Helper()
 	c, err := ParseConfig([]byte(config))
@@ -77,7 +77,7 @@ func newGGUFFile(t testing.TB, config, arch string, of types) *ggufFile {
 	return f
 }
 
-// addParam adds a parameter with values, rounded to those of its type.
+// addParam adds a parameter with values, rounded to values of its type.
 func (f *ggufFile) addParam(t testing.TB, c model.Config, p model.Param, arch string, of types, values []float32) {
 	t.Helper()
 	name, experts := nameInGGUF.Replace(p.Name), 0
@@ -120,7 +120,7 @@ func (f *ggufFile) addParam(t testing.TB, c model.Config, p model.Param, arch st
 	f.add(name, kind, append(dims, experts), data)
 }
 
-// interleaved puts the rows of the first half of each head between those of the second.
+// interleaved puts the rows of the first half of each head between the rows of the second half.
 func interleaved(data []byte, heads, row int) (all []byte) {
 	for head := range slices.Chunk(data, len(data)/heads) {
 		first, second := head[:len(head)/2], head[len(head)/2:]
@@ -200,7 +200,7 @@ func openGGUF(t testing.TB, data []byte) (*Checkpoint, error) {
 	return c, err
 }
 
-// bytesVocab returns a vocabulary of the bytes, one more, and two control tokens that begin and end a text.
+// bytesVocab returns a vocabulary of the bytes, one more, and two control tokens that start and end a text.
 func bytesVocab() vocab.Vocab {
 	v := vocab.Vocab{Model: "gpt2", Pre: "gpt-2", BOS: 257, EOS: 258, EOT: -1, EOM: -1, Unknown: -1, Pad: -1}
 	next := 256 // of the alphabet's characters for bytes that are not printable

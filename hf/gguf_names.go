@@ -43,16 +43,16 @@ var qwenNames = strings.NewReplacer("block_sparse_moe.gate.", "mlp.gate.", "bloc
 // expertNumbers finds the number of an expert in a name.
 var expertNumbers = regexp.MustCompile(`\.experts\.(\d+)\.`)
 
-// A ggufPlace is where a GGUF file has a parameter: a tensor, or that of one of the experts whose matrices are stacked
-// in a tensor.
+// A ggufPlace is where a GGUF file has a parameter: a whole tensor, or one expert's part of a tensor in which the
+// experts' matrices are stacked.
 type ggufPlace struct {
 	tensor string
-	expert int // -1 if the tensor is that of one parameter
-	heads  int // 0 if rows are in order; otherwise those of each of so many heads are rotated, see rotated
+	expert int // -1 if the whole tensor is one parameter
+	heads  int // 0 if rows are in order; otherwise the number of heads, each with its rows rotated (see rotated)
 }
 
-// ggufPlaces returns the names and places of the parameters that a tensor of a GGUF file has. There are none if the
-// name is unknown. Experts are counted by the tensor's own dimensions, not by a key alone.
+// ggufPlaces returns the names and places of the parameters in a tensor of a GGUF file. There are none if the name is
+// unknown. Experts are counted by the tensor's own dimensions, not only by a key.
 func ggufPlaces(c model.Config, t gguf.Tensor) (map[string]ggufPlace, error) {
 	stem, suffix, _ := cutLast(t.Name, ".")
 	layer := ""

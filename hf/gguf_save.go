@@ -26,23 +26,24 @@ import (
 
 // GGUFOptions configure SaveGGUF.
 type GGUFOptions struct {
-	// Mix is the types of the tensors.
+	// Mix determines the types of the tensors.
 	Mix gguf.Mix
 	// Name is general.name. Default: the last part of the model's own.
 	Name string
-	// Ends are the tokens that end an answer, the usual one first. Default: those of generation_config.json.
+	// Ends are the tokens that end an answer, the usual one first. Default: the ones in generation_config.json.
 	Ends []int32
-	// Done is called after each tensor with how many of how many are written. Nil: nothing is.
+	// Done, unless it is nil, is called after each tensor with the numbers of tensors written and of all tensors.
 	Done func(name string, done, total int)
 }
 
-// SaveGGUF saves a model as a GGUF file that llama.cpp computes as the model is computed here: keys, tokenizer and chat
-// template from from's small files, and weights of its names and shapes, one after the other, as [SaveTensors] gets
-// them. Blocks are those of ggml's own quantizer without an importance matrix. Weights that come as rows of Q4_0 keep
-// their codes; the mix must have them in that type. The file replaces one of its name when it is complete and on disk.
-// Memory holds about 8 MB of weights at a time, besides what TensorData.Write needs.
+// SaveGGUF saves a model as a GGUF file that llama.cpp computes as this module computes the model: keys, tokenizer
+// and chat template from from's small files, and weights of its names and shapes, one after the other, as
+// [SaveTensors] gets them. Blocks are the same as ggml's own quantizer makes without an importance matrix. Weights
+// that come as rows of Q4_0 keep their codes; the mix must have them in that type. The file replaces one of its name
+// when it is complete and on disk. Memory holds about 8 MB of weights at a time, besides what TensorData.Write needs.
 //
-// What no such file can say is an error; what programs that read it will do otherwise is in notes, for people.
+// Anything that such a file cannot express is an error. notes, for people, list what programs that read it will do
+// differently.
 func SaveGGUF(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (notes []string, err error) {
 	p, err := from.ggufPlan(path, tensors, o)
 	if err != nil {
@@ -51,14 +52,14 @@ func SaveGGUF(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions
 	return p.notes, gguf.Write(path, p.keys, p.sources)
 }
 
-// GGUFTypes returns the types that SaveGGUF will give tensors, by their names, or the error that it would begin with.
-// Nothing is written.
+// GGUFTypes returns the types that SaveGGUF will give tensors, by their names, or the error that it would start with.
+// It writes nothing.
 func GGUFTypes(path string, from *Checkpoint, tensors []TensorData, o GGUFOptions) (map[string]gguf.Type, error) {
 	p, err := from.ggufPlan(path, tensors, o)
 	return p.types, err
 }
 
-// A ggufPlan is all of a file but the weights.
+// A ggufPlan is everything in a file except the weights.
 type ggufPlan struct {
 	keys    []gguf.KV
 	sources []gguf.Source
@@ -164,7 +165,7 @@ func ggufNumbers(c model.Config, arch string) []gguf.KV {
 	return keys
 }
 
-// ggufScalingKeys returns the keys of a scaling of RoPE that is none of a table.
+// ggufScalingKeys returns the keys of a RoPE scaling that needs no table.
 func ggufScalingKeys(c model.Config, arch string) ([]gguf.KV, error) {
 	s := c.RoPEScaling
 	if s == nil || s.Kind == model.RoPELlama3 || s.Kind == model.RoPELong {
@@ -189,7 +190,7 @@ func ggufScalingKeys(c model.Config, arch string) ([]gguf.KV, error) {
 	return nil, fmt.Errorf("rope_scaling %s has no form in llama.cpp", s.Kind)
 }
 
-// ggufFactors returns what the frequencies of RoPE are divided by, nil if they are not by a table.
+// ggufFactors returns the table of divisors of RoPE's frequencies, or nil if there is none.
 func ggufFactors(c model.Config) ([]float32, error) {
 	s := c.RoPEScaling
 	if s == nil || s.Kind != model.RoPELlama3 && s.Kind != model.RoPELong {
@@ -209,8 +210,8 @@ func ggufFactors(c model.Config) ([]float32, error) {
 	return factors, nil
 }
 
-// ggufVocab returns the keys of the tokenizer, which are those of none if the model has no tokenizer.json. ends are the
-// tokens that end an answer.
+// ggufVocab returns the keys of the tokenizer. If the model has no tokenizer.json, they say that there is none. ends
+// are the tokens that end an answer.
 func (c *Checkpoint) ggufVocab(ends []int32) (keys []gguf.KV, notes []string, err error) {
 	const ggml = "tokenizer.ggml."
 	text, err := c.read("tokenizer.json")
@@ -281,8 +282,8 @@ func (c *Checkpoint) ggufVocab(ends []int32) (keys []gguf.KV, notes []string, er
 	return keys, notes, nil
 }
 
-// ggufSources returns how to write each tensor, and the types by the parameters' names. Their order is that of
-// llama.cpp's converter: as the names are sorted in the files of the model.
+// ggufSources returns how to write each tensor, and the types by the parameters' names. They are in the order of
+// llama.cpp's converter: sorted by their names in the files of the model.
 func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) (sources []gguf.Source,
 	types map[string]gguf.Type, err error) {
 	factors, err := ggufFactors(c.Config)
@@ -360,7 +361,7 @@ func (s stack) write(w io.Writer) error {
 	return nil
 }
 
-// sorted sorts tensors by the files that have them, and by name. Those in no file come first.
+// sorted sorts tensors by the files that have them, and by name. Tensors in no file come first.
 func (c *Checkpoint) sorted(tensors []TensorData) []TensorData {
 	shard := func(t TensorData) int {
 		if c.weights == nil {
@@ -375,7 +376,8 @@ func (c *Checkpoint) sorted(tensors []TensorData) []TensorData {
 	return tensors
 }
 
-// ggufName returns the name of a parameter's tensor, and which of the experts in it the parameter is, -1 if none.
+// ggufName returns the name of a parameter's tensor, and the index of the expert that the parameter is in it, or -1
+// if it is not an expert's.
 func ggufName(c model.Config, param string) (name string, expert int, err error) {
 	stem, suffix, _ := cutLast(param, ".")
 	layer, expert := "", -1
@@ -400,7 +402,7 @@ func ggufName(c model.Config, param string) (name string, expert int, err error)
 	return "", -1, fmt.Errorf("the parameter %s has no name in llama.cpp's %s models", param, GGUFArchitecture(c))
 }
 
-// maxGGUFRows is about how many bytes of float32 of weights are converted at a time.
+// maxGGUFRows is roughly the number of bytes of float32 weights that are converted at a time.
 const maxGGUFRows = 8 << 20
 
 // ggufRows returns how to write a parameter as a type, with the rows of q and k where llama.cpp has them.

@@ -143,7 +143,7 @@ func (s *ggufStore) Close() error { return s.file.Close() }
 
 func (s *ggufStore) label() string { return s.file.Name }
 
-// writeSums writes the hashes alone, because files are often renamed.
+// writeSums writes only the hashes, because files are often renamed.
 func (s *ggufStore) writeSums(w io.Writer) error {
 	var lines strings.Builder
 	if err := s.file.WriteSums(&lines); err != nil {

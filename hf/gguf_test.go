@@ -25,8 +25,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestOpenGGUF_HasTheSameModel compares models in GGUF files with the same in Hugging Face's layout: configurations,
-// weights, and those in models, as values and in blocks.
+// TestOpenGGUF_HasTheSameModel compares models in GGUF files with the same models in Hugging Face's layout:
+// configurations, weights, and loaded weights, as values and in blocks.
 func TestOpenGGUF_HasTheSameModel(t *testing.T) {
 	const biases, experts = `,"attention_bias":true,"mlp_bias":true`, `,"num_local_experts":3,"num_experts_per_tok":2`
 	const wide = `,"hidden_size":256,"intermediate_size":256,"head_dim":64,"tie_word_embeddings":true`
@@ -114,7 +114,7 @@ func (f *ggufFile) compare(t *testing.T, c *Checkpoint) {
 	}
 }
 
-// TestOpenGGUF_Quantization checks which weights are quantized, and to what.
+// TestOpenGGUF_Quantization checks which weights are quantized, and to which types.
 func TestOpenGGUF_Quantization(t *testing.T) {
 	of := types{"": gguf.Q4_0, "token_embd": gguf.F16, "attn_v": gguf.Q8_0, "ffn_down_exps": gguf.F32}
 	f := newGGUFFile(t, ggufModelConfig("mixtral", `,"num_local_experts":2,"num_hidden_layers":1`), "llama", of)
@@ -219,7 +219,7 @@ func TestOpenGGUF_Tokenizer(t *testing.T) {
 	}
 }
 
-// TestOpenGGUF_Refuses damages a file in one place each.
+// TestOpenGGUF_Refuses damages a file in one place at a time.
 func TestOpenGGUF_Refuses(t *testing.T) {
 	set := func(key string, value any) func(*ggufFile) { return func(f *ggufFile) { f.set(key, value) } }
 	without := func(name string) func(*ggufFile) {
@@ -299,7 +299,7 @@ func TestOpenGGUF_Refuses(t *testing.T) {
 	expect.Error(t, err, "blk.1.attn_v.weight is IQ4_NL (type 20): only", "Q4_K")
 }
 
-// FuzzOpenGGUF checks that a file's bytes never cause a panic: opening it, and reading all that it has.
+// FuzzOpenGGUF checks that no file's bytes cause a panic when the file is opened and all of it is read.
 func FuzzOpenGGUF(f *testing.F) {
 	// The fuzzer is slow with long inputs.
 	const tiny = `,"num_hidden_layers":1,"vocab_size":3,"hidden_size":8,"intermediate_size":4,"head_dim":2`

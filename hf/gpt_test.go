@@ -16,7 +16,7 @@ import (
 const smallGPT = `{"model_type": "gpt2", "vocab_size": 12, "n_embd": 6, "n_layer": 2, "n_head": 2, "n_inner": 10,
 	"n_positions": 9, "tie_word_embeddings": true, "scale_attn_weights": false}`
 
-// TestGPTConfig checks what a config.json of a GPT-2 means: all its fields, and what is absent.
+// TestGPTConfig checks what a config.json of a GPT-2 means: all its fields, and absent ones.
 func TestGPTConfig(t *testing.T) {
 	whole := model.Config{Family: "gpt2", Vocab: 50257, Dim: 768, Inner: 3072, Layers: 12, Heads: 12, KVHeads: 12,
 		HeadDim: 64, MaxPositions: 1024, LearnedPositions: true, NormEps: 1e-5, LayerNorm: true, NormBias: true,

@@ -109,7 +109,7 @@ func (o *object) ids(key string, absent []int32) []int32 {
 			o.fail("%s is %.60s, which is not a token id or a list of them", key, o.keys[key])
 			return nil
 		}
-		if *id >= 0 { // -1 stands for none
+		if *id >= 0 { // -1 means none
 			ids = append(ids, *id)
 		}
 	}

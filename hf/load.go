@@ -17,14 +17,14 @@ import (
 const chunkElements = 1 << 20
 
 // Load loads the checkpoint's weights into a model's parameters, converted to their type: F32 to F32 and BF16 and F16
-// to F32 without loss, other combinations rounded to nearest even. A parameter of a quantized type gets the weights
-// that are stored so, or others by quant.RuleFor; other parameters get the values of weights that are stored quantized.
-// Load reads a few MB at a time, several parts at once. If a weight is NaN, infinite or too large for the parameter's
-// type, the error names it. A head that is stored in addition to a tied embedding must be equal to it; Load checks that
-// when it loads the embedding. If ctx is done, Load returns its error.
+// to F32 without loss, other combinations rounded to nearest even. A parameter of a quantized type gets weights that
+// are stored in that type, and others by quant.RuleFor. Other parameters get the values of weights that are stored
+// quantized. Load reads a few MB at a time, several parts at once. If a weight is NaN, infinite or too large for the
+// parameter's type, the error names it. A head that is stored in addition to a tied embedding must be equal to it;
+// Load checks that when it loads the embedding. If ctx is done, Load returns its error.
 //
-// Load calls progress, unless it is nil, from its own goroutine with the number of bytes of the weights loaded and of
-// all of them, the last time with both equal.
+// Load calls progress, unless it is nil, from its own goroutine with the number of bytes of the weights loaded and
+// the number of bytes of all weights. In the last call both are equal.
 func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model.Param,
 	progress func(done, total int64)) error {
 	var total int64
@@ -85,12 +85,12 @@ type chunk struct {
 // chunks are in progress at a time and reuse their buffers.
 //
 // Reading waits for the disk, converting for a core, and storing for the device: one goroutine for all three would
-// leave two of them idle. A weight as a whole would be too large a piece, because the embedding of a large model takes
-// a gigabyte. Chunks are stored in the order in which they were begun, so progress is steady, and the first error is
-// the first weight's. Quantized weights are cut at whole rows, each of which begins with its scales, and a transposed
-// weight is one chunk, because each of its rows is spread over the whole matrix in the file. So is one that becomes
-// NF4, whose scales are quantized together. No more elements are in progress than chunks of chunkElements would have,
-// unless it is one chunk.
+// leave two of them idle. A weight as a whole would be too large a piece, because the embedding of a large model
+// takes a gigabyte. Chunks are stored in the order in which they were started, so progress is steady, and the first
+// error is the first weight's. Quantized weights are cut at whole rows, each of which starts with its scales, and a
+// transposed weight is one chunk, because each of its rows is spread over the whole matrix in the file. So is one
+// that becomes NF4, whose scales are quantized together. No more elements are in progress than chunks of
+// chunkElements would have, unless it is one chunk.
 func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param,
 	stored map[string]model.Param, count func(bytes int)) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)

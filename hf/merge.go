@@ -16,17 +16,17 @@ import (
 	"restyle/tensor"
 )
 
-// A Merge makes the weights of a base model with the changes of an adapter. Each is read, computed and written by
-// itself, so no more than one is in memory.
+// A Merge makes the weights of a base model with the changes of an adapter. Each weight is read, computed and written
+// by itself, so no more than one is in memory.
 type Merge struct {
 	Base *Checkpoint
-	// Layers is the type, such as "INT4Z", that the weights of linear layers had when the adapter was trained: they are
-	// quantized and dequantized first. Default "": they stay as they are stored.
+	// Layers is the type, such as "INT4Z", that the weights of linear layers had when the adapter was trained: they
+	// are quantized and dequantized first. With the default "", they stay as they are stored.
 	Layers string
-	// Changes are the weights that change, by their Hugging Face names; what they become is read when it is needed. If
-	// the base's head is its embedding and one of them changes, each gets weights of its own, as in PEFT.
+	// Changes has the weights that change, by their Hugging Face names; what they become is read when it is needed.
+	// If the base's head is its embedding and one of them changes, each gets weights of its own, as in PEFT.
 	Changes map[string]func() (Change, error)
-	// Done, unless it is nil, is called with what became of each of these, from the goroutine that writes.
+	// Done, unless it is nil, is called with the difference in each of these weights, from the goroutine that writes.
 	Done func(p model.Param, d Difference)
 	// DType is the type of weights that change or are stored quantized. Default: their own, and for quantized ones
 	// BF16, or F16 if other weights are F16.
@@ -90,8 +90,8 @@ type Difference struct {
 	Norm, Moved float64 // ‖W‖² and ‖W'-W‖²
 }
 
-// Tensors returns the merged weights, of the base's types; those that are stored quantized become 16-bit first. The sum
-// is computed in float32 and rounded once. It has the same bits on every machine. If ctx is done, they cannot be
+// Tensors returns the merged weights, of the base's types; weights that are stored quantized become 16-bit first. The
+// sum is computed in float32 and rounded once. It has the same bits on every machine. If ctx is done, they cannot be
 // written.
 func (m Merge) Tensors(ctx context.Context) ([]TensorData, error) {
 	params := m.Base.params()
@@ -142,7 +142,7 @@ func (m Merge) source(p model.Param) string {
 	return p.Name
 }
 
-// dtype returns the type that a weight gets: its own, or that of other weights if it is stored quantized.
+// dtype returns the type that a weight gets: its own, or the type of other weights if it is stored quantized.
 func (m Merge) dtype(p model.Param) (tensor.DType, error) {
 	switch {
 	case m.DType != 0 && (p.W.DType.Quantized() || m.Changes[p.Name] != nil):
@@ -210,7 +210,7 @@ func (m Merge) write(ctx context.Context, w io.Writer, p model.Param, t, as tens
 	return err
 }
 
-// quantizeAndBack rounds the values of a parameter, in the order of files, to those of a quantized type.
+// quantizeAndBack rounds the values of a parameter, in the order of files, to values of a quantized type.
 func quantizeAndBack(values []float32, t tensor.DType, p model.Param) error {
 	w, rows, in := values, p.W.Rows(), p.W.Dim(-1)
 	if p.Transposed {
@@ -341,7 +341,7 @@ func addScaled(row, w []float32, scale float32) {
 	}
 }
 
-// add counts what is different in some elements.
+// add adds the differences in some elements.
 func (d *Difference) add(was, is []float32) {
 	for i, x := range was {
 		if is[i] != x {

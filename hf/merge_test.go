@@ -81,7 +81,7 @@ func openFile(t *testing.T, path string) *Safetensors {
 	return s
 }
 
-// peftChanges returns the changes of an adapter of PEFT's.
+// peftChanges returns the changes that a PEFT adapter makes.
 func peftChanges(t *testing.T, path string, scaling map[string]float64) map[string]func() (Change, error) {
 	s := openFile(t, path)
 	read := func(name string) (values []float32, rows int) {
@@ -162,8 +162,8 @@ func sameValues(t *testing.T, name string, c *Checkpoint, want []float32, dtype 
 	}
 }
 
-// TestMerge compares every weight of merged models with the formula in float64: of each type, of matrices that files
-// store transposed, of quantized bases, and with a head of its own for a tied base.
+// TestMerge compares every weight of merged models with the formula in float64: for each type, for matrices that
+// files store transposed, for quantized bases, and for a tied base that gets a head of its own.
 func TestMerge(t *testing.T) {
 	const llama = `{"model_type": "llama", "vocab_size": 70, "hidden_size": 48, "intermediate_size": 136,
 		"num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 64,
@@ -298,7 +298,7 @@ func asFormula(t *testing.T, p model.Param, out *Checkpoint, was []float32, c Ch
 	widen(was, raw, dtype)
 	got, _, err := out.ReadF32(p.Name)
 	expect.OK(t, err)
-	// Half of the last place, and of float32's sums, whose terms are at most 1 or so.
+	// This is half of the last place, plus the rounding of float32's sums, whose terms are at most 1 or so.
 	last := map[tensor.DType]float64{tensor.F32: 0x1p-24, tensor.F16: 0x1p-11, tensor.BF16: 0x1p-8}[dtype]
 	rows, cols := p.W.Dim(0), p.W.Dim(1)
 	for r := range rows {

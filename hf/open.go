@@ -12,9 +12,10 @@ import (
 	"restyle/hf/hub"
 )
 
-// Open opens a model by name: the path of a directory, or "owner/name" or "owner/name@revision" for a hub repository,
-// whose files it downloads into the cache; or the path of a GGUF file, or "owner/name:TYPE" for the one in a repository
-// that has the type in its name, such as Q4_K_M. If h is nil, Open uses hub.FromEnv(). See OpenModel and OpenGGUF.
+// Open opens a model by name. A name is the path of a directory, "owner/name" or "owner/name@revision" for a hub
+// repository, whose files Open downloads into the cache, the path of a GGUF file, or "owner/name:TYPE" for the GGUF
+// file in a repository that has the type in its name, such as Q4_K_M. If h is nil, Open uses hub.FromEnv(). See
+// OpenModel and OpenGGUF.
 func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	if info, err := os.Stat(name); err == nil && !info.IsDir() && IsGGUF(name) {
 		return OpenGGUF(name)
@@ -53,8 +54,8 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// OpenModel opens the directory of a model and checks that its weights are those that config.json describes, by name,
-// shape and type. It does not read their values; Load checks these. Close the Checkpoint after use.
+// OpenModel opens the directory of a model and checks that its weights are the ones that config.json describes, by
+// name, shape and type. It does not read their values; Load checks these. Close the Checkpoint after use.
 func OpenModel(dir string) (*Checkpoint, error) {
 	if err := checkDirectory("model", dir, "config.json"); err != nil {
 		return nil, err
@@ -62,8 +63,8 @@ func OpenModel(dir string) (*Checkpoint, error) {
 	return OpenModelFS(DirFS(dir), dir)
 }
 
-// OpenModelFS is OpenModel for a file system; name is its name in messages. The files of weights must be io.ReaderAts,
-// as those of an embed.FS are.
+// OpenModelFS is OpenModel for a file system; name is its name in messages. The files of weights must be
+// io.ReaderAts, as files of an embed.FS are.
 func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	files := source{fsys, name}
 	c, err := newCheckpoint(name, files.readText, files.moreTemplates())
@@ -175,7 +176,7 @@ func newCheckpoint(name string, read func(file string) ([]byte, error), more []s
 	return c, nil
 }
 
-// readSpecial takes the tokens that special_tokens_map.json names. As in transformers, they replace those of
+// readSpecial takes the tokens that special_tokens_map.json names. As in transformers, they replace the tokens of
 // tokenizer_config.json, unless that lists its added tokens. If the file cannot be read, tokenizer.Read says so.
 func (c *Checkpoint) readSpecial() {
 	data, err := c.read("special_tokens_map.json")
@@ -186,8 +187,8 @@ func (c *Checkpoint) readSpecial() {
 	}
 }
 
-// readGeneration reads generation_config.json. Nobody needs it to train a model or to take its most probable token, so
-// what is wrong with it is a note.
+// readGeneration reads generation_config.json. Neither training a model nor taking its most probable token needs it,
+// so anything wrong with it is only a note.
 func (c *Checkpoint) readGeneration() {
 	data, err := c.read("generation_config.json")
 	if err != nil {

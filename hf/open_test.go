@@ -19,7 +19,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestOpenFS opens a model that is no directory, and compares it with its directory.
+// TestOpenFS opens a model that is not a directory, and compares it with its directory.
 func TestOpenFS(t *testing.T) {
 	for _, dir := range []string{"testdata/tied", "testdata/sharded"} {
 		files := fstest.MapFS{"tokenizer.json": {Data: []byte(`{"a":1}`)}}

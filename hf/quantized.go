@@ -18,11 +18,11 @@ import (
 //	"quantization_config": {"quant_method": "restyle", "layers": "INT4Z", "head": "INT8"}
 const quantizationKey, quantMethod = "quantization_config", "restyle"
 
-// quantizedTypes are the types by their names in config.json.
+// quantizedTypes has the types by their names in config.json.
 var quantizedTypes = map[string]tensor.DType{"INT8": tensor.INT8, "INT4": tensor.INT4, "INT4Z": tensor.INT4Z,
 	"NF4": tensor.NF4}
 
-// quantization reads quantization_config: restyle's, or that of bitsandbytes for NF4. Other programs' are an error.
+// quantization reads quantization_config: restyle's, or bitsandbytes' for NF4. Other programs' are an error.
 func (o *object) quantization() (q model.Quantization) {
 	if !o.has(quantizationKey) {
 		return q
@@ -103,7 +103,7 @@ func quantizationOf(c model.Config, params []model.Param) (map[string]string, er
 	return fields, nil
 }
 
-// params lists the model's parameters. The types of quantized ones are those in the files.
+// params lists the model's parameters. The types of quantized ones are the types in the files.
 func (c *Checkpoint) params() []model.Param {
 	return model.ParamsOf(c.Config, model.Options{Quantization: c.Quantization})
 }
@@ -154,7 +154,7 @@ func (k *chunk) fromQuantized(from, to tensor.DType) error {
 	return nil
 }
 
-// quantizedAs returns an error if a parameter cannot get its type from that of the file.
+// quantizedAs returns an error if a parameter's type cannot be made from the file's type.
 func quantizedAs(p model.Param, stored tensor.DType) error {
 	if stored.Quantized() && p.W.DType.Quantized() && stored != p.W.DType {
 		return fmt.Errorf("%s is quantized to %v: it cannot be quantized to %v: use the original model", p.Name, stored,

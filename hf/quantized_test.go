@@ -19,8 +19,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestQuantizedModel quantizes the starter model while it is loaded, saves it, and opens it again: as it was saved, and
-// dequantized. Logits must be the same in all three, up to rounding of the last, and near those of the original.
+// TestQuantizedModel quantizes the starter model while it is loaded, saves it, and opens it again: as it was saved,
+// and dequantized. Logits must be the same in all three, up to rounding in the last, and near the original's.
 func TestQuantizedModel(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	expect.OK(t, err)
@@ -71,8 +71,8 @@ func TestQuantizedModel(t *testing.T) {
 	damaged(t, d, dir, q)
 }
 
-// TestQuantizedExperts quantizes a mixture of experts, saves it, and opens it dequantized: the logits must be those of
-// the quantized model, up to rounding. The routers stay as they are.
+// TestQuantizedExperts quantizes a mixture of experts, saves it, and opens it dequantized: the logits must be the
+// quantized model's, up to rounding. The routers stay as they are.
 func TestQuantizedExperts(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	expect.OK(t, err)
@@ -273,7 +273,7 @@ func loaded(d *kernels.Device, dir string) error {
 	return nil
 }
 
-// TestSave_RefusesLayersOfSeveralTypes saves models of which config.json cannot tell how their weights are quantized.
+// TestSave_RefusesLayersOfSeveralTypes saves models whose quantization config.json cannot express.
 func TestSave_RefusesLayersOfSeveralTypes(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	expect.OK(t, err)

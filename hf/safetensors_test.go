@@ -80,7 +80,7 @@ func TestEveryType(t *testing.T) {
 	}
 }
 
-// TestEmptyTensors has tensors without bytes where others begin and end, whatever their names.
+// TestEmptyTensors has tensors without bytes where others start and end, whatever their names.
 func TestEmptyTensors(t *testing.T) {
 	for _, names := range []string{"abc", "acb", "bac", "bca", "cab", "cba"} {
 		for _, at := range []int{0, 1, 2} {

@@ -23,8 +23,8 @@ type SaveOptions struct {
 	Card []byte
 	// Before, unless it is nil, is called before a parameter is read. Save returns its error.
 	Before func(p model.Param) error
-	// Check, unless it is nil, is called when all is on disk and nothing has its name yet. If it returns an error,
-	// nothing is saved.
+	// Check, unless it is nil, is called when everything is on disk and nothing has its name yet. If it returns an
+	// error, nothing is saved.
 	Check func() error
 }
 
@@ -33,12 +33,12 @@ type SaveOptions struct {
 var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json",
 	"special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "tokenizer.model", "vocab.json", "merges.txt"}
 
-// Save saves a model in the Hugging Face layout into a directory, which it creates: its parameters as safetensors under
-// their Hugging Face names, from's config.json with only the type of the weights changed, and how they are quantized,
-// and from's tokenizer and other small files. It removes those that from lacks, because the chat template or tokenizer
-// of another model would be taken for this one's. transformers loads the result as it loads the original, unless it is
-// quantized. A tied head is not saved. If a parameter is NaN, infinite or too large for the saved type, the error names
-// it.
+// Save saves a model in the Hugging Face layout into a directory, which it creates: its parameters as safetensors
+// under their Hugging Face names, from's config.json with only the type and the quantization of the weights changed,
+// and from's tokenizer and other small files. It removes small files that from lacks, because the chat template or
+// tokenizer of another model would be taken for this one's. transformers loads the result as it loads the original,
+// unless it is quantized. A tied head is not saved. If a parameter is NaN, infinite or too large for the saved type,
+// the error names it.
 //
 // A model that is already in the directory stays whole until the new one is on disk. Then the new files get their
 // names. If that is interrupted, the directory holds the old model, the new one, or none that can be opened, but never
@@ -64,9 +64,9 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	return saveTensors(dir, from, outputs(d, params, o), quantization, o)
 }
 
-// SaveTensors is [Save] for weights that are on no device: it writes one after the other. They have the names and
-// shapes of from's parameters. If from's head is its embedding, weights of a head of its own make tie_word_embeddings
-// false.
+// SaveTensors is [Save] for weights that are on no device: it writes them one after the other. They have the names
+// and shapes of from's parameters. If from's head is its embedding, weights of a head of its own make
+// tie_word_embeddings false.
 func SaveTensors(dir string, from *Checkpoint, tensors []TensorData, o SaveOptions) error {
 	if err := saveTensors(dir, from, tensors, nil, o); err != nil {
 		return fmt.Errorf("cannot save the model to %s: %w", dir, err)
@@ -257,8 +257,8 @@ func makeIndex(shards [][]TensorData, files []string, total int64) []byte {
 // dtypeNames are PyTorch's names of the types of weights.
 var dtypeNames = map[tensor.DType]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}
 
-// withDType returns a config.json with only the type of the weights changed, how they are quantized, and, if untied is
-// set, that the head is not the embedding.
+// withDType returns a config.json in which only the type of the weights and their quantization change. If untied is
+// set, it also says that the head is not the embedding.
 func withDType(config []byte, t tensor.DType, quantization map[string]string, untied bool) ([]byte, error) {
 	o := parseObject(config)
 	if o.err != nil {

@@ -94,7 +94,7 @@ func TestSave(t *testing.T) {
 	sameWeights(t, dir, d, params) // the weights were F16, so F16 loses nothing
 }
 
-// TestSaveFromScratch saves a model of which only a config.json existed.
+// TestSaveFromScratch saves a model that existed only as a config.json.
 func TestSaveFromScratch(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "config.json"), smallConfig)
@@ -348,8 +348,8 @@ func TestSaveOverAnotherModel(t *testing.T) {
 	}
 }
 
-// TestSmallFilesAreKept checks that all small files of a model are saved with it byte for byte, even one that cannot be
-// read, and that its further chat templates replace those of another model.
+// TestSmallFilesAreKept checks that all small files of a model are saved with it byte for byte, even one that cannot
+// be read, and that its further chat templates replace another model's.
 func TestSmallFilesAreKept(t *testing.T) {
 	source := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 	dir := t.TempDir()

@@ -89,7 +89,7 @@ func (s *staging) commit(weights []string) error {
 	return s.name()
 }
 
-// name gives the files their names, in the order in which they were written, and then removes those that are gone.
+// name gives the files their names, in the order in which they were written, and then removes the ones that are gone.
 func (s *staging) name() error {
 	if s.err != nil {
 		return s.err

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// moreTemplatesDir is the directory of the chat templates that are not the default one: NAME.jinja.
+// moreTemplatesDir is the directory of the chat templates other than the default one: NAME.jinja.
 const moreTemplatesDir = "additional_chat_templates"
 
 // isMoreTemplate reports whether a file of a model is a further chat template.

@@ -34,7 +34,7 @@ func RecordOf(a *hf.Adapter) (r AdapterRecord, err error) {
 
 // AdapterWidth returns how many columns of a model's room an adapter takes: see model.AdapterWidth. The model is a
 // checkpoint whose weights are loaded with a quantization. It is an error if the adapter cannot share them with others:
-// it has weights that were trained whole, changes other layers than linear ones, or was trained beside weights of
+// it has weights that were trained whole, changes other layers than linear ones, or was trained next to weights of
 // another type.
 func AdapterWidth(base *hf.Checkpoint, q model.Quantization, a *hf.Adapter) (int, error) {
 	record, err := RecordOf(a)
@@ -64,8 +64,8 @@ func AdapterWidth(base *hf.Checkpoint, q model.Quantization, a *hf.Adapter) (int
 	return width, nil
 }
 
-// withAdapter returns the options of a model with an adapter: merged into the weights, or beside them if these are
-// quantized, because a sum with them could not be stored.
+// withAdapter returns the options of a model with an adapter: merged into the weights, or next to them if the weights
+// are quantized, because a sum with them could not be stored.
 func withAdapter(o model.Options, base *hf.Checkpoint, a *hf.Adapter) (model.Options, error) {
 	record, err := RecordOf(a)
 	if err != nil {

@@ -30,7 +30,7 @@ func far(got, want []float32) (worst float64) {
 	return worst / float64(slices.Max(want))
 }
 
-// saveRandom saves a random adapter to dir, made from a model that has it beside its weights and whose head is its
+// saveRandom saves a random adapter to dir, made from a model that has it next to its weights and whose head is its
 // embedding if tied, and returns this model's logits.
 func saveRandom(t *testing.T, dir string, spec lora.Spec, base *hf.Checkpoint, tied bool) []float32 {
 	t.Helper()
@@ -69,8 +69,8 @@ func saveRandom(t *testing.T, dir string, spec lora.Spec, base *hf.Checkpoint, t
 	return logitsOf(t, m)
 }
 
-// TestLoad_AdapterIsThatOfTraining compares the logits of a model that has an adapter beside its weights, as in
-// training, to those of the base with the adapter as it was saved: merged, and beside quantized weights.
+// TestLoad_AdapterIsThatOfTraining compares the logits of a model that has an adapter next to its weights, as in
+// training, with the logits of the base with the adapter as it was saved: merged, and next to quantized weights.
 func TestLoad_AdapterIsThatOfTraining(t *testing.T) {
 	c, err := hf.OpenModel("testdata/tiny/base") // whose head is its embedding
 	if err != nil {

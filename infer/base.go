@@ -18,14 +18,14 @@ import (
 	"restyle/internal/disk"
 )
 
-// ErrBaseGone is the error of a model that was made from one in a directory that is not there any more.
+// ErrBaseGone is the error for a model that was made from a model in a directory that no longer exists.
 var ErrBaseGone = errors.New("which is not there any more")
 
 // BaseOf returns the model that another was made from, or that an adapter belongs to. In a directory, the first of
 // these names it: an adapter's restyle_adapter.json or adapter_config.json, perhaps by a path from that directory, the
-// run.json that train writes, the export.json of export, or the front matter of the model card, README.md. Of a model
-// on the hub, h, it is the one that the card names, and of an adapter there the one that its files name as in a
-// directory; h may be nil, as for [hf.Open]. BaseOf returns "" if none is named.
+// run.json that train writes, the export.json of export, or the front matter of the model card, README.md. For a model
+// on the hub, h, the card names it, and for an adapter there, its files do as in a directory; h may be nil, as for
+// [hf.Open]. BaseOf returns "" if none is named.
 func BaseOf(ctx context.Context, h *hub.Hub, name string) (base string, err error) {
 	dir := name
 	ref, notID := hub.ParseRef(hub.Model, name)

@@ -99,10 +99,10 @@ func (c *Chooser) Device() (how kernels.Draw, ok bool) {
 	return how, ok && c.o.Constraint == nil
 }
 
-// Drew tells that a device has drawn a token.
+// Drew records that a device has drawn a token.
 func (c *Chooser) Drew(id int32) { c.sampler.drew(id) }
 
-// Choose chooses the next token. It does not change logits. Logits of which no token can be chosen are an error: the
+// Choose chooses the next token. It does not change logits. It is an error if no token can be chosen from them: the
 // model is broken.
 func (c *Chooser) Choose(logits []float32) (int32, error) {
 	if c.o.Constraint != nil {

@@ -124,7 +124,7 @@ func (codec Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 	return true, c.SetTemplate(hf.ChatTemplate{Jinja: t.Jinja(), BOS: t.BOS, EOS: t.EOS, End: end})
 }
 
-// TemplateHelp is the help of a flag whose value is the template of CodecOf.
+// TemplateHelp returns the help of a flag whose value is CodecOf's template.
 func TemplateHelp() string {
 	return "chat template to use instead of the model's default, by its `name`: another of the model's own, such as " +
 		"tool_use, or " + strings.Join(chat.Names(), ", ")
@@ -199,7 +199,7 @@ func CheckTokenizer(c *hf.Checkpoint) error {
 // checkTokenizer reports how a tokenizer does not fit a model: text may become ids for which the model has no
 // embedding, it lacks all tokens that end the model's answers, or has less than half as many tokens as there are
 // embeddings. (There are often a few more embeddings than tokens, to have a round number.) Added tokens need no
-// embedding until they occur: many a model has a [PAD] without one, which is checked where it is used.
+// embedding until they occur: many models have a [PAD] without one, which is checked where it is used.
 func checkTokenizer(t *tokenizer.Tokenizer, c *hf.Checkpoint) error {
 	vocab := c.Config.Vocab
 	switch {

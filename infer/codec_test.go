@@ -107,7 +107,7 @@ func TestTemplateDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestRawBOS checks that other programs begin raw prompts with a BOS if the tokenizer puts one before every text.
+// TestRawBOS checks that other programs start raw prompts with a BOS if the tokenizer puts one before every text.
 //
 //nolint:lll // JSON in one piece
 func TestRawBOS(t *testing.T) {

@@ -35,7 +35,7 @@ type OpenOptions struct {
 	// "raw" uses none.
 	Template string
 	// Adapter changes the model that Load gets, which is then the Adapter's base: see [hf.Adapter.On]. It is merged into
-	// the weights while these are loaded; on quantized ones, it runs beside them. Nil: none.
+	// the weights while these are loaded; if they are quantized, it runs next to them. Nil: none.
 	Adapter *hf.Adapter
 	// MaxTokens is the maximum number of tokens of a batch for Model.Loss and Model.Logits; it sets the size of
 	// activations. Default 0: these cannot be called, which is enough for answers.
@@ -51,7 +51,7 @@ const defaultContext = 4096
 var DTypes = map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp16": tensor.F16, "fp32": tensor.F32}
 
 // Quantizations maps the names of quantizations in settings to the types of weights. All keep the head in 8 bits, and
-// with it a tied embedding. INT8x8 stands for activations in 8 bits too: see kernels.Device.SetINT8Activations.
+// with it a tied embedding. INT8x8 means activations in 8 bits as well: see kernels.Device.SetINT8Activations.
 var Quantizations = map[string]model.Quantization{
 	"":     {},
 	"int8": {Layers: tensor.INT8, Head: tensor.INT8},
@@ -195,7 +195,7 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 // DType returns the type of the model's weights and activations.
 func (e *Engine) DType() tensor.DType { return e.Model.DType() }
 
-// Types names the type of the model's weights and activations, and those of quantized weights.
+// Types names the type of the model's weights and activations, and the types of its quantized weights.
 func (e *Engine) Types() string {
 	q := e.Model.Quantization()
 	switch {
@@ -211,7 +211,7 @@ func (e *Engine) Types() string {
 func (e *Engine) Close() error { return e.close() }
 
 // ResetCache empties the KV cache. Call it after the model's weights have changed: the cache holds keys and values of
-// the old ones.
+// the old weights.
 func (e *Engine) ResetCache() {
 	e.cached = e.cached[:0]
 	e.trim(0)

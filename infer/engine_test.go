@@ -415,7 +415,7 @@ func TestSmallerTokenizer(t *testing.T) {
 }
 
 // TestEndTokens_OfConfigAndTemplate checks that an answer ends with the tokens of the model's generation config and
-// with those of its template.
+// with the tokens of its template.
 func TestEndTokens_OfConfigAndTemplate(t *testing.T) {
 	c, err := hf.OpenModel("testdata/tiny/base")
 	if err != nil {

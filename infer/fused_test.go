@@ -17,7 +17,7 @@ func TestFusedEqualsStandard(t *testing.T) {
 	for _, typ := range []tensor.DType{tensor.F32, tensor.BF16} {
 		e := open(t, "testdata/tiny/base", OpenOptions{DType: typ})
 		d := e.Model.Device()
-		// logits returns those after the prompt and after each token of the recorded answer.
+		// logits returns the logits after the prompt and after each token of the recorded answer.
 		logits := func(run greedyRun, fused kernels.Fused, ran string) (all [][]float32) {
 			d.SetFused(fused)
 			d.Counts()

@@ -50,7 +50,7 @@ type Result struct {
 	Reason Reason  // empty until the answer ends, and after an error
 	IDs    []int32 // the answer's tokens, without the one that ended it
 	Prompt int     // number of tokens of the prompt
-	Reused int     // number of those that were in the KV cache already
+	Reused int     // of these, the number that were in the KV cache already
 	// First is the time to the first token, Total to the last. Both count only the time inside Next, not what the caller
 	// does between calls.
 	First, Total time.Duration

@@ -6,14 +6,14 @@ import (
 	"restyle/hf"
 )
 
-// Rules are what a model's generation_config.json says of every answer, greedy ones too, as transformers' generate
-// applies it. The zero value changes nothing.
+// Rules are what a model's generation_config.json says about every answer, including greedy ones, as transformers'
+// generate applies it. The zero value changes nothing.
 type Rules struct {
 	RepetitionPenalty float64 // for answers whose Sampling has none; 0 and 1 change nothing
 	// NoRepeatNGram is the length of the sequences of tokens of which none occurs twice in prompt and answer; 0 for none.
 	NoRepeatNGram int
 	// An answer does not continue a text to one of the sequences Forbidden, contains no token of Suppressed, and does not
-	// begin with one of SuppressedFirst. As in transformers, a token that ends answers may be in Suppressed, but is no
+	// start with one of SuppressedFirst. As in transformers, a token that ends answers may be in Suppressed, but is not a
 	// sequence of Forbidden.
 	Forbidden                   [][]int32
 	Suppressed, SuppressedFirst []int32

@@ -48,7 +48,8 @@ func TestGenerationRules(t *testing.T) {
 			t.Errorf("%+v, %+v: %v, %v; want %v", c.rules, c.o, got, g.Err(), c.want)
 		}
 	}
-	// No end before so many tokens, though the model would choose it; a token that ends answers is no forbidden word.
+	// No end before this many tokens, though the model would choose it; a token that ends answers is not a forbidden
+	// word.
 	for _, r := range []Rules{{MinNew: 2}, {MinTokens: 4}, {MinNew: 2, Forbidden: [][]int32{{1}}}} {
 		m := &script{t: t, prompt: 2, tokens: []int32{1, 1, 1}}
 		e := m.engine(20)
@@ -65,8 +66,8 @@ func TestGenerationRules(t *testing.T) {
 	}
 }
 
-// TestAddedTokens checks that tokens which stand only in tokenizer_config.json are the model's, that one without an
-// embedding is an error only where it occurs, and that answers have the penalty that the model's authors want.
+// TestAddedTokens checks that tokens which are only in tokenizer_config.json are the model's, that one without an
+// embedding is an error only if it occurs, and that answers have the penalty that the model's authors want.
 func TestAddedTokens(t *testing.T) {
 	c := withTokens(t, "<|endoftext|>", "<|im_end|>")
 	files := map[string][]byte{"config.json": c.ConfigJSON,

@@ -12,9 +12,9 @@ import (
 	"restyle/kernels"
 )
 
-// Sampling configures how the next token is chosen from the logits. The steps and their order are those of Hugging
-// Face's generate: repetition penalty, temperature, top-k, top-p, min-p, softmax, draw. The zero value is greedy
-// decoding.
+// Sampling configures how the next token is chosen from the logits. The steps and their order are the same as in
+// Hugging Face's generate: repetition penalty, temperature, top-k, top-p, min-p, softmax, draw. The zero value is
+// greedy decoding.
 type Sampling struct {
 	// Temperature divides the logits. 0 chooses the highest logit, among equals the lowest id; then of the other settings
 	// only RepetitionPenalty has an effect.

@@ -245,8 +245,8 @@ func TestSampler_Seed(t *testing.T) {
 	}
 }
 
-// TestPenaltyFallsOnTheAnswer checks that the penalty applies to drawn tokens as to those of the prompt, once per token
-// however often it occurred.
+// TestPenaltyFallsOnTheAnswer checks that the penalty applies to drawn tokens as it does to tokens of the prompt,
+// once per token however often it occurred.
 func TestPenaltyFallsOnTheAnswer(t *testing.T) {
 	s, err := NewSampler(Sampling{RepetitionPenalty: 2}, []int32{3})
 	if err != nil {
@@ -341,8 +341,8 @@ func BenchmarkExp(b *testing.B) {
 	}
 }
 
-// BenchmarkSampler draws one token from a vocabulary of Llama-3's size, with logits like those of a language model:
-// most are far below the highest.
+// BenchmarkSampler draws one token from a vocabulary of Llama-3's size, with logits like a language model's: most are
+// far below the highest.
 func BenchmarkSampler(b *testing.B) {
 	r := rand.New(rand.NewPCG(5, 6))
 	logits := make([]float32, 128256)

@@ -45,7 +45,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// FuzzStops checks that the result is that of checking after each byte, however the text is cut.
+// FuzzStops checks that the result is the same as when checking after each byte, however the text is cut.
 func FuzzStops(f *testing.F) {
 	f.Add("go STOP on", "STOP", "on", []byte{3, 1, 2})
 	f.Add("aaaaabaaab", "aab", "aaab", []byte{1, 1, 1, 5})

@@ -35,9 +35,9 @@ func windowed(t *testing.T, learned bool, context int) *Engine {
 	return e
 }
 
-// TestWindow_BeyondContext generates far beyond the context of a model with learned positions. Every token's logits are
-// those of a pass without a cache over the window: all tokens until the context is full, and then the last half of them
-// and what follows.
+// TestWindow_BeyondContext generates far beyond the context of a model with learned positions. Every token's logits
+// equal the logits of a pass without a cache over the window: all tokens until the context is full, and then the last
+// half of them and what follows.
 func TestWindow_BeyondContext(t *testing.T) {
 	for _, context := range []int{16, 9, 2} {
 		e := windowed(t, true, context)

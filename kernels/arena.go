@@ -16,9 +16,9 @@ import (
 // align is the alignment of every tensor in bytes, enough for the widest loads of any device.
 const align = 256
 
-// An Arena is one allocation in which tensors are allocated one after the other. No tensor is freed by itself: an arena
-// is released down to a mark, like a stack, or closed as a whole. There are few arenas, one per purpose: parameters,
-// gradients, optimizer state, activations.
+// An Arena is one allocation in which tensors are allocated one after the other. Tensors are not freed one by one: an
+// arena is released down to a mark, like a stack, or closed as a whole. There are few arenas, one per purpose:
+// parameters, gradients, optimizer state, activations.
 type Arena struct {
 	d    *Device // nil for an arena that only counts
 	name string
@@ -30,10 +30,10 @@ type Arena struct {
 	peak int
 }
 
-// NewArena allocates an arena of a number of bytes, for a purpose that errors and listings name. This is the only place
-// where memory can run out; the error says how much was requested, for what, and how much there is. On the CPU it is an
-// error to request more than the machine and the process's control group have, minus what was promised to other arenas.
-// A new arena is zeroed on the CPU and undefined on a GPU.
+// NewArena allocates an arena of the given number of bytes. name is its purpose, which errors and listings show. This
+// is the only place where memory can run out; the error says how much was requested, for what, and how much there is.
+// On the CPU it is an error to request more than the machine and the process's control group have, minus what was
+// promised to other arenas. A new arena is zeroed on the CPU and undefined on a GPU.
 func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	a := &Arena{d: d, name: name, size: bytes}
 	if bytes < 0 {
@@ -58,9 +58,9 @@ func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	return a, nil
 }
 
-// at returns the offset in the arena at which its first bytes bytes end. On the emulated GPU that is twice as far:
-// tensors there have room between them that belongs to no tensor, so that the emulated GPU sees a kernel that leaves a
-// tensor. All sizes are as on other devices.
+// at returns the offset in the arena at which its first bytes bytes end. On the emulated GPU the offset is twice as
+// large: tensors there have room between them that belongs to no tensor, so that the emulated GPU notices a kernel that
+// leaves a tensor. All sizes are the same as on other devices.
 func (a *Arena) at(bytes int) int {
 	if a.wide {
 		return 2 * bytes
@@ -157,7 +157,7 @@ func unpromised() (bytes int, whose string, known bool) {
 }
 
 // Free returns the bytes of the device's memory that new arenas can get, and whose memory it is, such as "this machine"
-// or a control group. If the system does not tell, known is false.
+// or a control group. If the system does not report it, known is false.
 func (d *Device) Free() (bytes int, whose string, known bool) {
 	if d.gpu != nil {
 		free, _, err := d.gpu.Free()
@@ -177,8 +177,8 @@ func (d *Device) Capacity() int {
 	return d.gpu.Memory
 }
 
-// InUse returns the bytes of memory in use. On a GPU that is all that its driver does not count as free, including
-// other processes' memory; on the CPU it is Allocated.
+// InUse returns the bytes of memory in use. On a GPU that is everything that the driver does not count as free,
+// including other processes' memory; on the CPU it is Allocated.
 func (d *Device) InUse() int {
 	if d.gpu == nil {
 		return d.Allocated()
@@ -188,7 +188,7 @@ func (d *Device) InUse() int {
 }
 
 // driverContext is roughly the memory that the driver takes when a process opens a GPU, and driverCode what it takes
-// later for kernels, cuBLASLt's and graphs. On an H200 both together were 0.5 to 0.6 GiB.
+// later for kernels, including cuBLASLt's, and for graphs. On an H200 the two together were 0.5 to 0.6 GiB.
 const driverContext, driverCode = 435 << 20, 128 << 20
 
 // Context returns roughly how many bytes of a GPU's memory the driver took when this process opened the GPU. They are
@@ -201,8 +201,8 @@ func (d *Device) Context() int {
 }
 
 // Overhead returns roughly how many bytes of a GPU this process uses on top of what it allocates: the partial sums of
-// matrix products, the driver's context and the code of kernels, including cuBLASLt's. If several processes share a
-// run, NCCL's code and buffers come on top. It is 0 on the CPU.
+// matrix products, the driver's context, the code of kernels, including cuBLASLt's, and, if several processes share a
+// run, NCCL's code and buffers. It is 0 on the CPU.
 func (d *Device) Overhead(processes int) int {
 	const room = productRoom + 4*maxArrived
 	switch {
@@ -228,8 +228,8 @@ func (d *Device) Bandwidth() float64 {
 	return d.gpu.Bandwidth
 }
 
-// askedAbout is the size from which an arena is compared with what is free. To read that takes a dozen files of the
-// system, longer than to map and use a smaller one.
+// askedAbout is the size from which an arena is compared with the free memory. Finding out how much is free means
+// reading a dozen system files, which takes longer than mapping and using a smaller arena.
 const askedAbout = 1 << 20
 
 // mapMemory asks the system for zeroed pages, large ones if there are any: programs read a model from end to end, and
@@ -272,11 +272,11 @@ func Bytes(n int) string {
 	return fmt.Sprintf("%.1f %ciB", f, "KMGT"[i])
 }
 
-// Overlay lets each function allocate in the same place, for tensors that are never in use at the same time. What is
-// allocated next comes after the largest.
+// Overlay lets each function allocate in the same place, for tensors that are never in use at the same time. The next
+// allocation comes after the largest of them.
 func (a *Arena) Overlay(cuts ...func()) { Overlay([]*Arena{a}, cuts...) }
 
-// Overlay is Arena.Overlay in several arenas at once.
+// Overlay is Arena.Overlay for several arenas at once.
 func Overlay(arenas []*Arena, cuts ...func()) {
 	marks := make([]int, len(arenas))
 	for i, a := range arenas {

@@ -55,7 +55,7 @@ func TestArenaRefused(t *testing.T) {
 	answer(t, 4*mib, "control group /a", before+6*mib) // now it is touched, and no longer free
 	want(4*mib, "")
 	want(5*mib, "has only 4.0 MiB left")
-	answer(t, 4*mib, "control group /a", before+60*mib) // other memory is in use too
+	answer(t, 4*mib, "control group /a", before+60*mib) // other memory is also in use
 	want(4*mib, "")
 	want(5*mib, "has only 4.0 MiB left")
 	answer(t, 1*mib, "control group /a", before)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestEveryCallFails makes each call of the driver and of cuBLASLt fail, one per run, from opening the GPU to closing
-// it. The error is that of the call, and no work is done after it.
+// it. The error is the call's, and no work is done after it.
 func TestEveryCallFails(t *testing.T) {
 	cudatest.Once(t)
 	run := func(call, result int) ([]string, error) { return cudatest.Fail(t, call, result, everyCall) }
@@ -31,8 +31,8 @@ func TestEveryCallFails(t *testing.T) {
 			t.Errorf("%s is not called", call)
 		}
 	}
-	// These are called after the work is over, and so after a failure too. So are the calls that ask how much memory is
-	// left after an allocation fails, and whether the GPU has failed after another library fails.
+	// These calls come after the work is over, and so also after a failure. The same is true of the calls that ask how
+	// much memory is left after an allocation fails, and whether the GPU has failed after another library fails.
 	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2",
 		"cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2",
 		"cuStreamEndCapture", "cuGraphDestroy", "cublasLtDestroy", "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy",

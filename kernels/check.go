@@ -37,7 +37,7 @@ func wantWeights(op string, w tensor.Tensor, t tensor.DType, out, in int) {
 	want(op, "w", w, t, out, in)
 }
 
-// wantQuantized panics with the operation's name unless x is of a quantized type, of whole blocks if that is GGUF's.
+// wantQuantized panics with the operation's name unless x has a quantized type, and whole blocks if the type is GGUF's.
 func wantQuantized(op, operand string, x tensor.Tensor) {
 	c := x.DType.Coding()
 	if !x.Ok() || c.Bits == 0 {

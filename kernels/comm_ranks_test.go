@@ -32,8 +32,8 @@ func commDevice(rank int) string {
 	return "emulated"
 }
 
-// TestComm_OfSeveral runs everyTogether on three GPUs, each in a process of its own: emulated ones, or with
-// RESTYLE_TEST_DEVICE=cuda the first three of the machine.
+// TestComm_OfSeveral runs everyTogether on three GPUs, each in its own process: emulated GPUs, or with
+// RESTYLE_TEST_DEVICE=cuda the machine's first three.
 func TestComm_OfSeveral(t *testing.T) {
 	cudatest.Once(t)
 	last := commDevice(commRanks - 1)
@@ -79,7 +79,7 @@ func beRank() (code int) {
 	}
 	for _, x := range everyTogether {
 		if x.fails != "" && commDevice(rank) != "emulated" {
-			continue // NCCL itself waits for ever
+			continue // NCCL itself waits forever
 		}
 		if err := runTogether(rank, share, x.run); x.fails != "" && !x.well(rank) {
 			if err == nil || !strings.Contains(err.Error(), x.fails) {
@@ -115,7 +115,7 @@ func runTogether(rank int, share func([]byte) ([]byte, error), run together) err
 	return errors.Join(run(a, c, rank), d.Sync(), c.Close())
 }
 
-// everyTogether lists what ranks do together. A well rank notices nothing of what fails.
+// everyTogether lists what ranks do together. A rank that works notices nothing of what fails.
 var everyTogether = []struct {
 	name  string
 	run   together
@@ -154,10 +154,11 @@ var everyTogether = []struct {
 
 func nobody(int) bool { return false }
 
-// commValue is element i of a rank's tensor. BF16 has sums of three such numbers, so that their order does not matter.
+// commValue returns element i of a rank's tensor. BF16 has sums of three such numbers, so that their order does not
+// matter.
 func commValue(rank, i int) float64 { return float64((7*i+5*rank)%64-32) / 4 }
 
-// commSum is element i of the sum over the ranks.
+// commSum returns element i of the sum over the ranks.
 func commSum(i int) (sum float64) {
 	for r := range commRanks {
 		sum += commValue(r, i)
@@ -192,8 +193,8 @@ func hasBytes(c *Comm, x tensor.Tensor, want []byte) error {
 	return nil
 }
 
-// sumTo sums tensors that are longer than what is added up at a time, and empty ones; rank 0 gets the sums apart, and
-// rank 1 gets nothing.
+// sumTo sums tensors that are longer than what is added up at a time, and empty ones; rank 0 gets the sums in separate
+// tensors, and rank 1 gets nothing.
 func sumTo(a *Arena, c *Comm, rank int) (err error) {
 	byRank := [][]tensor.Tensor{
 		{a.New("x", tensor.F32, 5), a.New("x", tensor.BF16, 7), a.New("x", tensor.F64, 3)},

@@ -16,7 +16,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestComm_OfOne sums on a GPU that is alone, where a sum leaves everything as it is.
+// TestComm_OfOne sums on a single GPU, where a sum leaves everything as it is.
 func TestComm_OfOne(t *testing.T) {
 	name := cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "emulated")
 	if name == "cpu" {
@@ -100,7 +100,7 @@ func TestComm_EveryCallFails(t *testing.T) {
 	}
 }
 
-// TestComm_Abort ends a collective that waits for ever.
+// TestComm_Abort ends a collective that waits forever.
 func TestComm_Abort(t *testing.T) {
 	c, x, calls := toAbort(t, "STUCK=2 LATE=1")
 	ended := make(chan error)
@@ -151,7 +151,7 @@ func TestComm_AbortWaitsForCalls(t *testing.T) {
 	}
 }
 
-// toAbort opens an emulated GPU with a tensor, and returns what lists the calls so far.
+// toAbort opens an emulated GPU with a tensor, and returns a function that lists the calls so far.
 func toAbort(t *testing.T, situation string) (c *Comm, x tensor.Tensor, calls func() string) {
 	t.Helper()
 	cudatest.Once(t)

@@ -30,10 +30,10 @@ type Options struct {
 	// another algorithm may be the fastest next time. Either way, the same algorithm gives a product the same bits every
 	// time.
 	Deterministic bool
-	// NoBF16 promises that nothing will be BF16, so that a GPU older than Ampere, which has no BF16, serves too.
+	// NoBF16 promises that nothing will be BF16, so that a GPU older than Ampere, which has no BF16, can be used.
 	NoBF16 bool
-	// Sync times every kernel: see Device.Profile. On a GPU it waits for each, so an error belongs to the kernel that it
-	// names, and all of it is slower.
+	// Sync times every kernel: see Device.Profile. On a GPU it waits for each kernel, so an error belongs to the kernel
+	// that it names, and everything is slower.
 	Sync bool
 }
 
@@ -48,7 +48,7 @@ type Device struct {
 	arenas          map[*Arena]bool
 	profile         map[string]*Timing // with Options.Sync
 	running         *Timing            // the operation that the CPU computes, with Options.Sync
-	began           time.Time          // when it began to
+	began           time.Time          // when it started
 	next            work               // what the profile records for the next launch, apart from its arguments' bytes
 	notes           []string
 	int8Activations bool          // see SetINT8Activations
@@ -131,8 +131,8 @@ func (d *Device) Sync() error {
 	return d.err
 }
 
-// Tick queues one more tick. A GPU that hangs executes none, though the host may have queued work for long: Ticks shows
-// it. Graphs have no ticks.
+// Tick queues one more tick. A GPU that hangs executes none, although the host may have queued work for a long time:
+// Ticks shows this. Graphs have no ticks.
 func (d *Device) Tick() {
 	if d.gpu != nil {
 		d.gpu.Tick()

@@ -60,7 +60,7 @@
 //	Quantize                                                               optim            op_map8
 //	Dequantize
 //
-// Begin with [Open]. Operations are methods of a [Device] and work on tensors in its arenas. They share these rules:
+// Start with [Open]. Operations are methods of a [Device] and work on tensors in its arenas. They share these rules:
 //
 //   - Gradients of parameters accumulate (dw += …), so that a step may have several micro-batches. Gradients of
 //     activations overwrite (dx = …), unless a name says Add.
@@ -69,8 +69,8 @@
 //     the weights' type for matrices.
 //   - A wrong shape or type is a programming error: the operation panics with its name and the operands.
 //   - A GPU error sticks to the Device; Sync, Download and Err return it.
-//   - If an operation joins several, its comment says which. Options.Fused chooses whether it runs as one kernel, or as
-//     those operations one after the other, with all intermediates in memory.
+//   - If an operation combines several, its comment says which. Options.Fused chooses whether it runs as one kernel or
+//     as the separate operations one after the other, with all intermediates in memory.
 //
 // Only one goroutine at a time may use a Device and the tensors in its arenas.
 package kernels

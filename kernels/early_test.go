@@ -17,7 +17,7 @@ import (
 )
 
 // TestEarlyLaunches_WhereRefused checks that kernels are launched to start after the previous one, in a graph and
-// outside of one, if the driver refuses early ones.
+// outside of one, if the driver refuses early launches.
 func TestEarlyLaunches_WhereRefused(t *testing.T) {
 	runtime.LockOSThread() // binding another thread would be one more call
 	defer runtime.UnlockOSThread()
@@ -114,7 +114,7 @@ func TestEarlyLaunches_WaitOutsideGraph(t *testing.T) {
 }
 
 // TestEarlyLaunches_EmptyBlocksWait captures attention of a token that leaves most thread blocks without keys: they
-// wait for earlier kernels too, because the next kernel relies on it.
+// also wait for earlier kernels, because the next kernel relies on it.
 func TestEarlyLaunches_EmptyBlocksWait(t *testing.T) {
 	const reach = 2000
 	d := Emulated(t, Options{Fused: All()})

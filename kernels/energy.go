@@ -10,9 +10,10 @@ import (
 // powercap is where Linux shows the energy counters of processors. Tests replace it.
 var powercap = "/sys/class/powercap"
 
-// Energy returns the joules that the device has taken since some moment: a difference of two readings counts. For a GPU
-// that is the whole card, by NVML; for the CPU all of its packages, by their RAPL counters, which start again at 0 from
-// time to time. known is false if the machine does not tell, as most virtual machines do not, or tells only root.
+// Energy returns the joules that the device has used since some moment: only the difference of two readings has a
+// meaning. For a GPU it covers the whole card, as NVML reports it. For the CPU it covers all packages, as their RAPL
+// counters report it, which start again at 0 from time to time. known is false if the machine does not report it, as
+// most virtual machines do not, or reports it only to root.
 func (d *Device) Energy() (joules float64, known bool) {
 	if d.gpu != nil {
 		m, known := d.Meters()

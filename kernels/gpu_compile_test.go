@@ -26,7 +26,7 @@ var update = flags.Bool("update", false, "have TestCompile write "+registersFile
 // archs are the GPU architectures that TestCompile compiles for.
 var archs = []string{"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}
 
-// propertiesOf returns what launches look at of a GPU of an architecture.
+// propertiesOf returns the properties of an architecture's GPU that launches look at.
 func propertiesOf(arch string) cuda.Properties {
 	n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(arch, "sm_"), "a"))
 	return cuda.Properties{Major: n / 10, Minor: n % 10}
@@ -98,7 +98,7 @@ func (l launched) width() int {
 	return 0
 }
 
-// form returns what is alike in all launches of a kernel that differ only in numbers: its name, the names of the
+// form returns what is the same in all launches of a kernel that differ only in numbers: its name, the names of the
 // macros, and whether it has vectors.
 func (l launched) form() string {
 	form := l.source + " " + l.name
@@ -134,8 +134,8 @@ var ptxasText = regexp.MustCompile(`Compiling entry function '(\w+)' for '\w+'` 
 	`[^']*?(\d+) bytes spill stores[^']*?Used (\d+) registers(?:.*?(\d+) bytes smem)?`)
 
 // within returns an error if a kernel uses more than the table's line allows, apart from the few registers by which
-// versions of NVRTC differ. A kernel that does not keep its row in registers would be right but slow, so none may spill
-// more than what compiler versions make of a few registers.
+// versions of NVRTC differ. A kernel that does not keep its row in registers would be correct but slow, so no kernel
+// may spill more than compiler versions make of a few registers.
 func (u usage) within(limit usage) (err error) {
 	if u.registers > limit.registers+8 {
 		err = fmt.Errorf("takes %d registers, and the table has %d", u.registers, limit.registers)

@@ -14,7 +14,7 @@ type Graph struct {
 
 // Capture makes a graph of the operations of f on a GPU, without computing them. f may run only operations that have
 // run before, so that they are compiled, and that transfer no data from or to the host. The graph always uses the
-// memory addresses of the capture, also of scratch memory: see ScratchMoves. Capture returns nil on the CPU, with
+// memory addresses of the capture, for scratch memory as well: see ScratchMoves. Capture returns nil on the CPU, with
 // Options.Sync, which times each kernel separately, and after an error.
 func (d *Device) Capture(f func()) *Graph {
 	if d.gpu == nil || d.opts.Sync || d.err != nil {
@@ -31,7 +31,7 @@ func (d *Device) Capture(f func()) *Graph {
 	return &Graph{d, graph}
 }
 
-// Post queues a copy of x, at most 64 bytes, for FinishDownload.
+// StartDownload queues a copy of x, at most 64 bytes, for FinishDownload.
 func (d *Device) StartDownload(x tensor.Tensor) {
 	if d.gpu == nil {
 		copy(d.downloaded[:], x.Raw())

@@ -27,7 +27,7 @@ func EachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 	}
 }
 
-// EachDeviceAndEmulated is EachDevice for operations that have a GPU kernel: it runs f on the emulated GPU, too.
+// EachDeviceAndEmulated is EachDevice for operations that have a GPU kernel: it also runs f on the emulated GPU.
 func EachDeviceAndEmulated(t *testing.T, f func(t *testing.T, d *Device)) {
 	t.Helper()
 	EachDevice(t, f)
@@ -85,7 +85,7 @@ func Waves(n int) []float32 {
 	return list
 }
 
-// SetWGMMAShort sets wgmmaShort, and returns what restores it.
+// SetWGMMAShort sets wgmmaShort, and returns a function that restores it.
 func SetWGMMAShort(n int) (restore func()) {
 	was := wgmmaShort
 	wgmmaShort = n

@@ -29,7 +29,8 @@ type gpu struct {
 	ranges   *cuda.Ranges  // nil: there is no profiler
 	monitor  *cuda.Monitor // see Device.Meters
 	dark     bool          // there is no monitor
-	// set by tests and rehearsals: called for every launch instead of launching, with its arguments but for maps of tiles
+	// set by tests and rehearsals: called for every launch instead of launching, with its arguments except maps of
+	// tiles
 	launched func(k kernel, g grid, words []uint64)
 }
 
@@ -39,9 +40,9 @@ type kernel struct {
 	macros       macros
 }
 
-// macros are the ones that common.cuh and a source use, except BLOCK_DIM, which follows from the launch. They can be
-// part of a map key. The first are in an array, so that adding them before each launch allocates nothing; a source that
-// takes more has the others as text.
+// macros are the macros that common.cuh and a source use, except BLOCK_DIM, which follows from the launch. They can be
+// part of a map key. The first ones are in an array, so that adding them before each launch allocates nothing. If a
+// source takes more, the others are text.
 type macros struct {
 	first [12]macro
 	more  string
@@ -105,8 +106,8 @@ func width(t tensor.DType, dim int) int {
 func vectors(x tensor.Matrix) int { return x.Rows * x.Cols / width(x.DType, x.Cols) }
 
 // A grid is the number of thread blocks of a launch, and the threads and bytes of dynamic shared memory of each. If
-// ahead, the kernel reads weights before it waits for the earlier kernels, so only in a graph it may start before they
-// have ended: no kernel of a graph writes weights.
+// ahead is true, the kernel reads weights before it waits for the earlier kernels, so it may start before they have
+// ended only in a graph: no kernel of a graph writes weights.
 type grid struct {
 	blocks, threads cuda.Dim3
 	shared          int
@@ -206,7 +207,7 @@ func (a argument) moves(bytes int) argument {
 	return a
 }
 
-// movesSome returns the argument for an operand of which numbers in the device's memory decide how many bytes are
+// movesSome returns the argument for an operand if numbers in the device's memory decide how many of its bytes are
 // moved.
 func (a argument) movesSome() argument {
 	a.bytes = math.NaN()

@@ -17,7 +17,7 @@ func timedLaunches(_ *testing.T, bf16 bool) func(d *kernels.Device) error {
 	return func(d *kernels.Device) error { return opcheck.RehearseTimings(d, list) }
 }
 
-// checkedLaunches runs all cases, and the steps of an optimizer in every form, of which there are no cases.
+// checkedLaunches runs all cases, and the steps of an optimizer in every form, for which there are no cases.
 func checkedLaunches(t *testing.T, bf16 bool) func(d *kernels.Device) error {
 	list := slices.DeleteFunc(opcheck.All(), func(c *opcheck.Case) bool { return c.Has(tensor.BF16) && !bf16 })
 	return func(d *kernels.Device) error {

@@ -116,7 +116,7 @@ func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 	return words, nil
 }
 
-// checkWords fails the test if a kernel's words are not those that it should write.
+// checkWords fails the test if a kernel's words are not the words that it should write.
 func checkWords(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	t.Helper()
 	expect.OK(t, err)

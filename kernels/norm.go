@@ -5,7 +5,7 @@ import (
 	"restyle/tensor"
 )
 
-// What RMSNorm, LayerNorm and their fused forms share; include/norm.cuh is its CUDA side.
+// This file has what RMSNorm, LayerNorm and their fused forms share; include/norm.cuh is the CUDA side.
 
 // normThreads returns the number of threads that share a row so that each has at most maxVectors of its vectors: a
 // power of two, at most blockDim.
@@ -29,7 +29,8 @@ func normForward(y, w tensor.Tensor) (macros, grid) {
 // normBlockDim is the number of threads per block of the gradients of norms.
 const normBlockDim = 512
 
-// normResident returns how many thread blocks of a norm's gradient a multiprocessor has the registers for.
+// normResident returns the number of thread blocks of a norm's gradient for which a multiprocessor has enough
+// registers.
 func normResident(row tensor.Matrix) int {
 	if vectors(row) <= normBlockDim {
 		return 2
@@ -65,8 +66,8 @@ func (d *Device) normRingGrid(dx, w tensor.Tensor) (macros, grid) {
 	return m.with("STAGES", stages), g
 }
 
-// addPartials adds the column sums of partials, on a GPU: to dw those of the first columns, and to db those of as many
-// after them. A zero Tensor leaves out its columns.
+// addPartials adds the column sums of partials on a GPU: the sums of the first columns to dw, and the sums of as many
+// columns after them to db. If dw or db is the zero Tensor, its columns are left out.
 func (d *Device) addPartials(partials, dw, db tensor.Tensor) {
 	switch n := max(dw.Len(), db.Len()); {
 	case dw.Ok():
@@ -86,8 +87,9 @@ func normScratch(cut cut, partials, weights int) tensor.Tensor {
 	return cut("dw partials", tensor.F32, partials, weights)
 }
 
-// maxNormPartials returns an upper bound on the partial sums of any r ≤ rows. On the CPU that is cpu.NormPartials(r,
-// width). Above half its maximum NormPartials is not monotonic in r, so there the bound is the maximum.
+// maxNormPartials returns an upper bound on the number of partial sums for any r ≤ rows. On the CPU that is
+// cpu.NormPartials(r, width). Above half its maximum NormPartials is not monotonic in r, so there the bound is the
+// maximum.
 func (d *Device) maxNormPartials(rows, width int) int {
 	if d.gpu != nil {
 		return 2 * d.gpu.SMs

@@ -8,8 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestNoRows_ChangeNothing checks that every operation accepts zero rows, and that these do not change what
-// accumulates.
+// TestNoRows_ChangeNothing checks that every operation accepts zero rows, and that they do not change what accumulates.
 func TestNoRows_ChangeNothing(t *testing.T) {
 	const vocab, dim, heads, kvHeads = 5, 64, 2, 1
 	const typ, f32 = tensor.BF16, tensor.F32

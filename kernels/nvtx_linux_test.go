@@ -12,7 +12,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestRange checks that ranges nest and end, and that the goroutine keeps its thread to itself meanwhile.
+// TestRange checks that ranges nest and end, and that the goroutine meanwhile keeps its thread to itself.
 func TestRange(t *testing.T) {
 	// With one processor, another goroutine runs on this thread unless it is locked.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

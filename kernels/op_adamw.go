@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// AdamWState is what AdamW keeps of a tensor between steps.
+// AdamWState is the state that AdamW keeps for a tensor between steps.
 type AdamWState struct {
 	// M and V are the moments, of w's length. F32: the moments themselves. U8: codes of m in the signed dynamic map and of
 	// √v in the unsigned one, times the scale of their quantization block. All bytes are zero before the first step.
@@ -100,9 +100,9 @@ type AdamWStep struct {
 //     from −128 to 127. So the next step starts from f₂₄ = (w << 8) + residual: a 24-bit master in 3 bytes. w is the
 //     BF16 nearest to it, ties away from zero. If that is infinite, f₂₄ may still be finite; a NaN stays a NaN. For
 //     an F16 weight, f₂₄ is an F16 with 8 more bits of mantissa: subnormal below 2⁻¹⁴, and infinite from 2¹⁶ on.
-//   - none, with Stochastic: w is one of the two next to the result. The nearer one is likelier, so that on
+//   - none, with Stochastic: w is one of the two values next to the result. The nearer value is more likely, so that on
 //     average w is the result itself.
-//   - none, without Stochastic: w is the nearest, ties to even.
+//   - none, without Stochastic: w is the nearest value, ties to even.
 //
 // With 8-bit state (Dettmers et al. 2022, arXiv 2110.02861) the update uses m and √v before they are coded. The scales
 // of a quantization block and GradScale are folded into the factors β and 1 − β: fewer multiplications, but other
@@ -235,7 +235,7 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 	return l
 }
 
-// AdamWAll is AdamW on every tensor of a list, with the same bits. A GPU needs one launch per form of tensor.
+// AdamWAll updates every tensor of a list, with the same bits as AdamW. A GPU needs one launch per form of tensor.
 func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 	if d.gpu == nil {
 		for _, x := range l.tensors {

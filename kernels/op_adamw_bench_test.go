@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkAdamW reports the GB/s that a step of each form must move at least, and their share of what a copy of 8 KiB
-// rows moves that reads and writes as many bytes: the best of each, measured in turns. Run it with -cpu 1 for one
+// rows moves that reads and writes as many bytes: the best of each, measured alternately. Run it with -cpu 1 for one
 // thread.
 //
 //	go test ./kernels -run '^$' -bench 'AdamW/BF16_split8_8' -benchtime 40x
@@ -63,7 +63,7 @@ func BenchmarkAdamW(b *testing.B) {
 	}
 }
 
-// BenchmarkAddSquares reports GB/s next to those of a plain read of the same bytes, which adds them up as integers.
+// BenchmarkAddSquares reports GB/s next to the GB/s of a plain read of the same bytes, which adds them up as integers.
 func BenchmarkAddSquares(b *testing.B) {
 	for _, t := range opcheck.Types {
 		b.Run(t.String(), func(b *testing.B) {

@@ -168,7 +168,7 @@ func result(t *testing.T, d *kernels.Device, c kernels.Control) kernels.StepResu
 }
 
 // squares returns the partial sums of squares of whole tensors. Each is computed range by range, with the last first,
-// of as many units as cuts says in turn; all units if it says nothing.
+// of as many units as cuts says in turn, or of all units if cuts is empty.
 func squares(t *testing.T, d *kernels.Device, tensors []kernels.AdamWTensor, cuts ...int) (all []tensor.Tensor) {
 	t.Helper()
 	var list []kernels.AdamWTensor
@@ -192,8 +192,8 @@ func squares(t *testing.T, d *kernels.Device, tensors []kernels.AdamWTensor, cut
 	return all
 }
 
-// TestSquaresAll compares each unit's sum with that in float64, and checks that it has the same bits however the
-// tensors are cut, alone or in a list of several, and with any number of threads. Units have 256, 512 and 1,024
+// TestSquaresAll compares each unit's sum with the sum in float64, and checks that it has the same bits however the
+// tensors are cut, one by one or in a list of several, and with any number of threads. Units have 256, 512 and 1,024
 // elements.
 func TestSquaresAll(t *testing.T) {
 	sizes := []int{1, 300, 256 * 1024, 256*1024 + 1, 512*1024 + 257}
@@ -236,7 +236,7 @@ func TestSquaresAll(t *testing.T) {
 }
 
 // TestAdamWAnywhere checks that a step of an unaligned tensor, with unaligned gradient and state, equals the step of
-// the same tensor at the start of its memory, and so do the sums of its squares.
+// the same tensor at the start of its memory, and that so do the sums of its squares.
 func TestAdamWAnywhere(t *testing.T) {
 	const n = 3*kernels.QuantBlockSize + 6
 	run := func(t *testing.T, d *kernels.Device) {

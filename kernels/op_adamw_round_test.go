@@ -90,7 +90,7 @@ func TestSplit8(t *testing.T) {
 }
 
 // TestSplit8F16 checks the same for F16, by values: the 24 bits have the nearest number, ties to even, and w is the
-// nearest F16 to that, ties away from zero. All from 65,536 on is infinite.
+// nearest F16 to that, ties away from zero. Everything from 65,536 on is infinite.
 func TestSplit8F16(t *testing.T) {
 	f := form{name: "split8", weight: tensor.F16, master: tensor.U8}
 	var x []float32
@@ -214,7 +214,7 @@ func swapped(x []float64, bit int) (y []float64) {
 }
 
 // TestStochasticUnbiased checks that the share of elements rounded up is the distance from the lower number, and that
-// the rounding of one element is independent of that of other elements, tensors, seeds and steps.
+// the rounding of one element is independent of the rounding of other elements, tensors, seeds and steps.
 func TestStochasticUnbiased(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	expect.OK(t, err)

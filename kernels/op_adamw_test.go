@@ -39,8 +39,8 @@ var oddSizes = []int{1, 255, 256, 257, 8977}
 
 // TestAdamWForms compares each step with the formula in float64, starting from the state that the previous step left.
 func TestAdamWForms(t *testing.T) {
-	// The largest relative error of a weight, in addition to that of the update: from rounding and, in float32, from decay
-	// too.
+	// The largest relative error of a weight, in addition to the error of the update: from rounding and, in float32,
+	// also from decay.
 	rounding := map[tensor.DType]float64{tensor.F32: 0x1p-22, tensor.BF16: 0x1p-8 + 0x1p-23,
 		tensor.F16: 0x1p-11 + 0x1p-23}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {

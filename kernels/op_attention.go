@@ -8,8 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// AttentionSpec says which keys each query attends to: those of its own sequence up to its own position, unless Window
-// or Bidirectional changes that.
+// AttentionSpec says which keys each query attends to: the keys of its own sequence up to its own position, unless
+// Window or Bidirectional changes that.
 type AttentionSpec struct {
 	// CuSeqlens holds the offsets of sequences laid end to end, on the host: n+1 offsets for n sequences, from 0 to the
 	// number of rows. A sequence may be empty.
@@ -21,9 +21,9 @@ type AttentionSpec struct {
 	// Window is the maximum number of keys that a query sees: the last ones, including its own (Beltagy et al. 2020). 0:
 	// all.
 	Window int
-	// Divisor is what the products of queries and keys are divided by. 0: √HeadDim.
+	// Divisor divides the products of queries and keys. 0: √HeadDim.
 	Divisor float64
-	// Bidirectional lets a query see the keys after its position too. It cannot be combined with Window.
+	// Bidirectional lets a query also see the keys after its position. It cannot be combined with Window.
 	Bidirectional bool
 }
 
@@ -127,7 +127,7 @@ func (s AttentionSpec) columns(x tensor.Tensor, h, n int) tensor.Matrix {
 }
 
 // AttentionBackward computes the gradients of Attention with respect to its queries, keys and values, which together
-// are dqkv:
+// make up dqkv:
 //
 //	p[i,j]  = exp(s[i,j] - lse[i])
 //	dv[j]   = Σᵢ p[i,j] dy[i]

@@ -38,8 +38,8 @@ func (s AttentionSpec) eagerBackwardScratch(cut cut, n int) (sums, delta tensor.
 	return cut("gradients of keys and values", tensor.F32, n, 2*s.KVHeads*s.HeadDim), cut("dy·y", tensor.F32, s.Heads, n)
 }
 
-// The operands of a product per query head: their outer axis is the groups, the query heads that share a key head, and
-// their inner axis the heads of a group.
+// The functions below return the operands of a product per query head. The outer axis is the groups, each of which is
+// the query heads that share a key head; the inner axis is the heads of a group.
 
 // queries returns an operand with columns for each query head: queries, y or their gradients.
 func (s AttentionSpec) queries(x tensor.Tensor) Matrices {
@@ -47,8 +47,8 @@ func (s AttentionSpec) queries(x tensor.Tensor) Matrices {
 		Apart: [2]int{s.share() * s.HeadDim, s.HeadDim}}
 }
 
-// keys returns an operand with columns for each group, the first of which are head number head of x: keys, values or
-// their gradients.
+// keys returns an operand with columns for each group, starting at head number head of x: keys, values or their
+// gradients.
 func (s AttentionSpec) keys(x tensor.Tensor, head int) Matrices {
 	return Matrices{First: s.columns(x, head, 1), Count: [2]int{s.KVHeads, 1}, Apart: [2]int{s.HeadDim, 0}}
 }

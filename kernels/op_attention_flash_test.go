@@ -7,7 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestFlashShared checks that attention takes tensor-core kernels only where a thread block has the shared memory: on
+// TestFlashShared checks that attention takes tensor-core kernels only if a thread block has enough shared memory: on
 // Turing, not for the larger heads, and not in F32.
 func TestFlashShared(t *testing.T) {
 	for major, most := range map[int]map[tensor.DType]int{

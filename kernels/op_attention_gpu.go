@@ -37,7 +37,7 @@ type headShape struct{ dim, bytes int }
 
 func (s AttentionSpec) headShape(t tensor.DType) headShape { return headShape{s.HeadDim, t.Size()} }
 
-// flashForward has the heads for which there are tensor-core kernels. For others the operands would not fit the
+// flashForward has the head shapes for which there are tensor-core kernels. For others the operands would not fit the
 // registers, or heads would not start at multiples of 16 bytes.
 var flashForward = map[headShape]cutting{
 	{32, 2}: {4, 2, 64, 2, 1}, {64, 2}: {4, 2, 64, 2, 1}, {96, 2}: {4, 2, 64, 2, 0}, {128, 2}: {4, 2, 64, 2, 0},
@@ -71,7 +71,7 @@ func (c cutting) shared(h headShape, own int) int {
 	return (own*c.rows() + 4*c.columns) * h.dim * h.bytes
 }
 
-// sharedKeys is shared of the kernel for the gradients of keys and values, which also has two floats of each query.
+// sharedKeys is shared for the kernel of the gradients of keys and values, which also has two floats per query.
 func (c cutting) sharedKeys(h headShape) int { return c.shared(h, 2) + 4*c.columns*4 }
 
 // cut returns the macros of a tensor-core kernel.
@@ -88,8 +88,8 @@ func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 }
 
 // plain returns the macros and the grid of a kernel without tensor cores that computes a number of products of its rows
-// and others, and keeps a number of sums of each row. A thread has as many rows as leave room for their sums, and a
-// multiprocessor three thread blocks if their registers suffice.
+// and other rows, and keeps a number of sums per row. A thread has as many rows as there is room for their sums, and a
+// multiprocessor has three thread blocks if its registers suffice.
 func (s AttentionSpec) plain(qkv tensor.Tensor, heads, products, sums int) (macros, grid) {
 	const threads, room, columns = 128, 64, 8
 	mine, each := 4, sums*4*blocks(s.HeadDim, 32)
@@ -119,7 +119,7 @@ func (s AttentionSpec) longest() (n int) {
 	return n
 }
 
-// attentionGPU computes Attention, fused. Keys and values are those of qkv, or of caches with ahead of them before the
+// attentionGPU computes Attention, fused. Keys and values come from qkv, or from caches with ahead of them before the
 // first query's own. If lse is the zero Tensor, it is not stored.
 func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
 	rows := qkv.Rows()
@@ -224,7 +224,7 @@ func (d *Device) multiplies(s AttentionSpec, ahead, products int) {
 }
 
 // If there is one query, a thread block has decodeBlockDim threads and a span of at least decodeMinSpan cached keys.
-// The span is longer only if a head would otherwise have more thread blocks than decodePartsLimit, the most that one
+// The span is longer only if a head would otherwise have more thread blocks than decodePartsLimit, the maximum that one
 // thread block can combine.
 const (
 	decodeBlockDim   = 128
@@ -232,7 +232,7 @@ const (
 	decodePartsLimit = 64
 )
 
-// decodeSpan returns the number of keys per thread block, of a number of keys.
+// decodeSpan returns the number of keys per thread block, given the number of all keys.
 func decodeSpan(keys int) int {
 	return decodeMinSpan * max(1, blocks(keys, decodeMinSpan*decodePartsLimit))
 }

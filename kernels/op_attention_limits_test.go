@@ -12,8 +12,8 @@ import (
 )
 
 // TestAttentionLimits computes scores of up to ±10³⁰, whose products with log₂ e cannot be exact, and some of -∞.
-// Queries and keys have one element that is not zero, so that the scores are exact and every weight is 0 or that of a
-// tie. It compares attention with the formula, of sequences and of a KV cache, and checks that gradients are finite.
+// Queries and keys have one element that is not zero, so that the scores are exact and every weight is 0 or a tie's. It
+// compares attention with the formula, of sequences and of a KV cache, and checks that gradients are finite.
 func TestAttentionLimits(t *testing.T) {
 	const rows, heads = 40, 2
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {

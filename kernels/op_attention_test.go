@@ -17,7 +17,7 @@ import (
 	"restyle/tensor"
 )
 
-// attentionShapes returns so many shapes that numerical differences would take too long; the test compares the
+// attentionShapes returns too many shapes for numerical differences, which would take too long; the test compares the
 // gradients with the formula.
 func attentionShapes() (list []kernels.AttentionSpec) {
 	if testing.Short() { // on the emulated GPU a long sequence takes minutes

@@ -5,14 +5,14 @@ import (
 	"restyle/tensor"
 )
 
-// A wgmmaCutting says how an attention kernel for compute capability 9.0 divides the scores: a thread block has rows of
-// them, 64 for each of groups warpgroups, and goes through the columns, so many at a time. Where keys and values get
-// gradients, keys are the rows, otherwise queries. The macros of the kernels explain the rest.
+// A wgmmaCutting says how an attention kernel for compute capability 9.0 divides the scores: a thread block has 64 rows
+// of scores for each of groups warpgroups, and goes through the columns, columns of them at a time. For the gradients
+// of keys and values the rows are keys, otherwise queries. The macros of the kernels explain the rest.
 type wgmmaCutting struct{ groups, columns, stages, owns, overlap int }
 
-// wgmmaForward, wgmmaQueries and wgmmaKeys are the cuttings by a head's dimension, of results, and of the gradients of
-// queries, and of keys and values: the fastest of those that were tried on an H200, with eight sequences of 2,048. The
-// first kernel has one tile of rows at a time.
+// wgmmaForward, wgmmaQueries and wgmmaKeys are the cuttings, by a head's dimension, for results, for the gradients of
+// queries, and for the gradients of keys and values. They are the fastest cuttings that were tried on an H200, with
+// eight sequences of 2,048. The first kernel has one tile of rows at a time.
 var (
 	wgmmaForward = map[int]wgmmaCutting{
 		64:  {3, 128, 2, 1, 0}, // 385 TFLOP/s
@@ -28,22 +28,23 @@ var (
 	}
 )
 
-// wgmmaShort is the length of the longest sequence up to which results take two warpgroups: three waste more where a
-// sequence ends. With 32 sequences of 512 and heads of 64, two have 227 TFLOP/s, and three 207. Tests set it.
+// wgmmaShort is the length of the longest sequence up to which two warpgroups compute results: three waste more where a
+// sequence ends. With 32 sequences of 512 and heads of 64, two reach 227 TFLOP/s, and three 207. Tests set it.
 var wgmmaShort = 1024
 
 func (c wgmmaCutting) rows() int { return 64 * c.groups }
 
-// grid returns the grid of a number of thread blocks, in which one more warpgroup copies. Shared memory has tiles of
-// rows and of columns, two of each at a time, which start at a multiple of 1,024 bytes, and some bytes more.
+// grid returns a grid of count thread blocks, in each of which one more warpgroup copies. Shared memory has tiles of
+// rows and of columns, two of each at a time, which start at a multiple of 1,024 bytes, and more bytes after them.
 func (c wgmmaCutting) grid(count, dim, more int) grid {
 	g := line(count, 128*(c.groups+1))
 	g.shared = 1024 + (c.owns*c.rows()+c.stages*c.columns)*2*dim*2 + more
 	return g
 }
 
-// suitsWGMMA reports whether the kernels for compute capability 9.0 can attend: in 16 bits, with heads that there are
-// cuttings for, rows, without which there is no map of tiles, and no more blocks of rows than an int can count.
+// suitsWGMMA reports whether the kernels for compute capability 9.0 can attend. They need 16-bit elements, heads for
+// which there are cuttings, at least one row, because without rows there is no map of tiles, and no more blocks of rows
+// than an int can count.
 func (d *Device) suitsWGMMA(s AttentionSpec, qkv tensor.Tensor) bool {
 	const most = 1 << 30
 	_, ok := wgmmaForward[s.HeadDim]
@@ -62,7 +63,7 @@ func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, a
 		c.groups = 2
 	}
 	rows := qkv.Rows()
-	k.Rows, v.Rows = ahead+rows, ahead+rows // the last rows of a cache may have nothing yet
+	k.Rows, v.Rows = ahead+rows, ahead+rows // the last rows of a cache may still be empty
 	down, sequences := blocks(longest, c.rows()), len(s.CuSeqlens)-1
 	// as many thread blocks as run at the same time; a task and barriers are in shared memory too
 	g := c.grid(min(down*sequences*s.Heads, d.gpu.SMs), s.HeadDim, 16+8*(3+4*c.stages))
@@ -74,8 +75,8 @@ func (d *Device) attentionWGMMA(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, a
 	return true
 }
 
-// gradientsWGMMA reports whether there are such kernels for the gradients of queries, keys and values, and gradients of
-// y, like these.
+// gradientsWGMMA reports whether there are such kernels for the gradients of these queries, keys and values, given
+// these gradients of y.
 func (d *Device) gradientsWGMMA(s AttentionSpec, qkv, dy tensor.Tensor) bool {
 	return d.suitsWGMMA(s, qkv) && int(qkv.Addr|dy.Addr)%16 == 0
 }
@@ -91,7 +92,7 @@ func (c wgmmaCutting) gradients(s AttentionSpec, qkv tensor.Tensor, heads int) (
 // attentionMaps are the maps of tiles of the operands of gradients.
 type attentionMaps struct{ q, k, v, dy cuda.TileMap }
 
-// attentionMaps returns the maps for tiles of so many queries and keys.
+// attentionMaps returns the maps for tiles of the given numbers of queries and keys.
 func (d *Device) attentionMaps(q, k, v, dy tensor.Matrix, queries, keys int) attentionMaps {
 	return attentionMaps{d.tileMap(q, queries, 64), d.tileMap(k, keys, 64), d.tileMap(v, keys, 64),
 		d.tileMap(dy, queries, 64)}

@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// wgmmaAttention are sequences that end within tiles and at their ends, and of which some have several tiles. Those of
-// more than 256 take three warpgroups.
+// wgmmaAttention returns sequences that end within tiles and at their ends; some have several tiles. Sequences of more
+// than 256 take three warpgroups.
 func wgmmaAttention(dim int) []kernels.AttentionSpec {
 	docs := []int32{0, 1, 1, 129, 257, 300, 301, 620}
 	many := []int32{0} // of more blocks than are looked at together, most of them empty

@@ -57,10 +57,10 @@ func (m Matrices) String() string {
 //	c[i,j] = alpha · a[i,j]·b[i,j]    or, with add,    c[i,j] += …
 //
 // a is [m, k], b [k, n] and c [m, n], each for the outer and the inner index. a and b are of one type; c is F32, BF16
-// or F16 and must not overlap them. If an operand has one matrix along an axis and another operand has more, it is that
-// one for all of them. If c is it, it becomes the sum over that axis, which is computed in float32 and rounded once;
-// with add, c must be F32 then. Sums are in float32. With add and a BF16 c, cuBLASLt rounds alpha · a·b to BF16 before
-// it adds it. alpha must not be 0.
+// or F16 and must not overlap them. If an operand has one matrix along an axis and another operand has more, that
+// matrix is used for all of them. If that operand is c, c becomes the sum over that axis, which is computed in float32
+// and rounded once; with add, c must then be F32. Sums are in float32. With add and a BF16 c, cuBLASLt rounds alpha ·
+// a·b to BF16 before it adds it. alpha must not be 0.
 func (d *Device) BatchedProduct(c, a, b Matrices, alpha float32, add bool) {
 	const op = "BatchedProduct"
 	m, k := a.size()
@@ -101,7 +101,8 @@ func (d *Device) BatchedProduct(c, a, b Matrices, alpha float32, add bool) {
 //	da = alpha · dc·bᵀ
 //	db = alpha · aᵀ·dc
 //
-// da is of the shape of a, and db of that of b. The gradient of what was repeated is the sum over the repetitions.
+// da has the shape of a, and db the shape of b. The gradient of an operand that was repeated is the sum over the
+// repetitions.
 func (d *Device) BatchedProductBackward(da, db, dc, a, b Matrices, alpha float32) {
 	d.BatchedProduct(da, dc, b.T(), alpha, false)
 	d.BatchedProduct(db, a.T(), dc, alpha, false)
@@ -114,8 +115,8 @@ func (m Matrices) at(i, j int) tensor.Matrix {
 	return x
 }
 
-// products computes c = alpha · a·b, or adds it to c. What has one matrix along an axis is used, or is added to, for
-// all of that axis.
+// products computes c = alpha · a·b, or adds it to c. An operand that has one matrix along an axis is used, or added
+// to, for all of that axis.
 func (d *Device) products(c, a, b Matrices, alpha float32, add bool) {
 	if c.Trans { // cᵀ = bᵀ·aᵀ
 		c, a, b = c.T(), b.T(), a.T()
@@ -123,7 +124,7 @@ func (d *Device) products(c, a, b Matrices, alpha float32, add bool) {
 	p := cpu.Product{C: c.First, A: a.First, B: b.First, TransA: a.Trans, TransB: b.Trans, Add: add, Alpha: alpha}
 	for axis := range p.Batch {
 		n := c.Count[axis]
-		if n < 2 { // c gets the sum of more
+		if n < 2 { // c gets the sum of several
 			n *= max(a.Count[axis], b.Count[axis])
 		}
 		if n == 0 {

@@ -33,8 +33,8 @@ func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 	d.addColumnSums(to, tensor.Tensor{}, sums.Matrix())
 }
 
-// addColumnSums adds the column sums of partials, F32, to to, on a GPU. If next is there, partials has twice as many
-// columns as to, and the sums of the second half are added to next.
+// addColumnSums adds the column sums of partials, F32, to to, on a GPU. If next is not the zero Tensor, partials has
+// twice as many columns as to, and the sums of the second half are added to next.
 func (d *Device) addColumnSums(to, next tensor.Tensor, partials tensor.Matrix) {
 	m := define(macro{"F32", 1}, macro{"WIDTH", 1})
 	if to.DType.Half() {

@@ -87,7 +87,7 @@ func (d *Device) nllBackward(dlogits, logp, targets tensor.Tensor, scale float32
 const lossThreads = 1024
 
 // lossMacros returns the macros for rows that are read from one tensor and, unless to is the zero Tensor, written to
-// another: the vector width is that of the smaller type.
+// another: the smaller type decides the vector width.
 func lossMacros(from, to tensor.Tensor) macros {
 	if !to.DType.Half() {
 		return vectorsOf(from.Matrix())

@@ -79,8 +79,8 @@ func TestCrossEntropyRounds(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyLimits has logits of −∞ (one chunk of the row has no others), a NaN, a target of probability 0, and
-// one that is no column.
+// TestCrossEntropyLimits has logits of −∞ (one chunk of the row has no others), a NaN, a target of probability 0, and a
+// target that is no column.
 func TestCrossEntropyLimits(t *testing.T) {
 	const vocab = 2100
 	inf := math.Inf(1)

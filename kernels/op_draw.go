@@ -7,11 +7,12 @@ import (
 	"restyle/tensor"
 )
 
-// A Draw says how a token is drawn from a row of logits. The zero Draw takes the highest logit, the first of several.
-// Else logits are divided by Temperature, and of the candidates, in the order of TopK, filters keep the first: all that
-// are not below number TopK, then as many as their probabilities need to add up to TopP, at least one, then those that
-// are at least MinP times as probable as the first one. A filter that is 0 keeps all, and so does a TopP of 1. The
-// token is the first, by id, up to which the probabilities of what is left add up to more than Uniform, from 0 to 1.
+// A Draw says how a token is drawn from a row of logits. The zero Draw takes the highest logit, or the first of several
+// equal ones. Otherwise logits are divided by Temperature, and filters keep the first candidates in the order of TopK:
+// all that are not below candidate number TopK, then as many as it takes for their probabilities to add up to TopP, at
+// least one, then the candidates that are at least MinP times as probable as the first one. A filter that is 0 keeps
+// all, and so does a TopP of 1. The token is the first, by id, up to which the probabilities of the remaining
+// candidates add up to more than Uniform, which is from 0 to 1.
 type Draw struct {
 	TopP, MinP, Uniform float64
 	Temperature         float32
@@ -33,14 +34,14 @@ func (w Draw) Append(to []int32) []int32 {
 // Draw draws a token from each row of logits. ids is [rows] I32, logits [rows, vocab] F32, and draws [rows, DrawWords]
 // I32, at an address that is a multiple of 8.
 //
-// An id is the one that any computation finds that obeys the formula, whatever the order of its sums, as long as its
-// weights exp(score - highest score) are those of package infer up to 2⁻⁴⁰ of each. Where a sum is so close to a border
+// An id is the one that any computation by the formula finds, whatever the order of its sums, as long as each of its
+// weights exp(score - highest score) is within 2⁻⁴⁰, relatively, of package infer's. If a sum is so close to a border
 // between two tokens that the order could matter, the id is -1. It is also -1 if a logit is NaN or +Inf or all are
-// -Inf, if more than 1024 equals are at the border of TopP or TopP is below 2⁻⁴⁴, in rows of more than 2¹⁹, and on a
-// CPU, where the logits are at hand: these two with any Temperature but 0.
+// -Inf, and if more than 1024 equal candidates are at the border of TopP or TopP is below 2⁻⁴⁴. With any Temperature
+// but 0, it is -1 in rows of more than 2¹⁹ logits, and on a CPU, where the logits are at hand.
 //
-// On a GPU weights are rounded down to multiples of 2⁻⁴⁴. Sums of these are exact in any order, and off by no more than
-// 2⁻⁴⁴ a candidate; sums of n float64 are off by n·2⁻⁵³ of the whole.
+// On a GPU weights are rounded down to multiples of 2⁻⁴⁴. Their sums are exact in any order, and off by no more than
+// 2⁻⁴⁴ per candidate; sums of n float64 are off by n·2⁻⁵³ of the whole.
 func (d *Device) Draw(ids, logits, draws tensor.Tensor) {
 	const op = "Draw"
 	vocab := logits.Dim(-1)

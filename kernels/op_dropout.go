@@ -12,8 +12,8 @@ import (
 //
 //	y = x / (1 - rate)    or    y = 0 with probability rate
 //
-// Both are of one type and length; y may be x. Which elements are 0 follows from key and an element's number modulo 2³²
-// alone, on every device and with any number of threads: the same key repeats them, as the gradient needs, which is
+// Both are of one type and length; y may be x. Which elements are 0 depends only on key and an element's number modulo
+// 2³², on every device and with any number of threads. The same key repeats them, as the gradient needs, which is
 // Dropout of dy. rate is at least 0 and less than 1, and is rounded to a multiple of 2⁻³².
 func (d *Device) Dropout(y, x tensor.Tensor, rate float64, key uint64) {
 	const op = "Dropout"

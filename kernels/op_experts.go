@@ -8,13 +8,13 @@ import (
 )
 
 // A Routing says which experts of a mixture compute which rows, and with which weights their outputs are added up
-// (Shazeer et al. 2017). A pair is a row and one of its k experts; pairs are sorted by expert, and those of an expert
-// by row, so that an expert's rows follow each other.
+// (Shazeer et al. 2017). A pair is a row and one of its k experts; pairs are sorted by expert, and within an expert by
+// row, so that an expert's rows are contiguous.
 type Routing struct {
 	Experts tensor.Tensor // I32 [rows, k], the experts of each row, ascending
 	Weights tensor.Tensor // F32 [rows, k]
 	LSE     tensor.Tensor // F32 [rows], log Σ e^logits
-	Place   tensor.Tensor // I32 [rows, k], where each pair is among the sorted ones
+	Place   tensor.Tensor // I32 [rows, k], where each pair is among the sorted pairs
 	Rows    tensor.Tensor // I32 [rows·k], the row of each sorted pair
 	Offsets tensor.Tensor // I32 [experts+1], where each expert's pairs start, and how many pairs there are
 }
@@ -39,8 +39,8 @@ func (r Routing) check(op string, rows, experts int) {
 	want(op, "Offsets", r.Offsets, tensor.I32, experts+1)
 }
 
-// Route chooses for each row the k experts with the highest logits, of equals those with the lower index, and computes
-// their weights. With p = softmax(logits) and S the chosen experts:
+// Route chooses for each row the k experts with the highest logits, the lower index first among equal ones, and
+// computes their weights. With p = softmax(logits) and S the chosen experts:
 //
 //	weights[r,s] = p[r,e]    or, normalized,    p[r,e] / Σ_{i∈S} p[r,i],    e = Experts[r,s]
 //
@@ -74,9 +74,9 @@ var routeType = define(macro{"F32", 1})
 type Balance struct {
 	// Sums is [2, experts] F32: how many rows chose each expert, and the sum over the rows of the probability of each.
 	Sums tensor.Tensor
-	// Rows counts only the first rows: others are padding.
+	// Rows is the number of rows that count, the first ones: others are padding.
 	Rows int
-	// Scale multiplies the gradient of Σₑ Sums[0,e] · Sums[1,e] where RouteBackward adds it, with Sums[0] constant.
+	// Scale multiplies the gradient of Σₑ Sums[0,e] · Sums[1,e] when RouteBackward adds it, with Sums[0] constant.
 	Scale float32
 }
 
@@ -102,9 +102,9 @@ func (d *Device) AddBalance(b Balance, r Routing, logits tensor.Tensor) {
 //	dlogits[r,e] = p·(δ·dweights[r,s] − Σ_t weights[r,t]·dweights[r,t])    p = softmax(logits)[r,e]
 //	dlogits[r,e] = δ·weights[r,s]·(dweights[r,s] − Σ_t weights[r,t]·dweights[r,t])    normalized
 //
-// where δ is 1 if e is Experts[r,s] and else 0. The choice itself has no gradient. If b has sums, it adds for the rows
-// that b counts b.Scale · p·(Sums[0,e] − Σᵢ p[r,i]·Sums[0,i]). dlogits is [rows, experts], F32, BF16 or F16; dweights
-// is as Weights.
+// where δ is 1 if e is Experts[r,s] and 0 otherwise. The choice itself has no gradient. If b has sums, RouteBackward
+// adds b.Scale · p·(Sums[0,e] − Σᵢ p[r,i]·Sums[0,i]) for the rows that b counts. dlogits is [rows, experts], F32, BF16
+// or F16; dweights is like Weights.
 func (d *Device) RouteBackward(dlogits, dweights tensor.Tensor, r Routing, logits tensor.Tensor, normalized bool,
 	b Balance) {
 	const op = "RouteBackward"
@@ -133,8 +133,8 @@ func (d *Device) RouteBackward(dlogits, dweights tensor.Tensor, r Routing, logit
 //
 //	y[r] = Σ_s Weights[r,s] · x[Place[r,s]]    or, unweighted,    y[r] = Σ_s x[Place[r,s]]
 //
-// which is the gradient of GatherRows(x, y, r.Rows). y is [rows, dim], x [rows·k, dim] of its type. Sums are in float32
-// and rounded once.
+// The latter is the gradient of GatherRows(x, y, r.Rows). y is [rows, dim], x [rows·k, dim] of its type. Sums are in
+// float32 and rounded once.
 func (d *Device) Combine(y, x tensor.Tensor, r Routing, weighted bool) {
 	const op = "Combine"
 	floating(op, "y", y)
@@ -154,13 +154,13 @@ func (d *Device) Combine(y, x tensor.Tensor, r Routing, weighted bool) {
 		addr(weights), addr(r.Place), i32(y.Rows()), i32(r.Place.Dim(-1)))
 }
 
-// WeighPairs is the gradient of Combine through the linear layer before it. That layer is y = x·wᵀ, so that with dx,
-// the gradient of x if all weights were 1, which is dy[r]·w,
+// WeighPairs computes the gradient of Combine through the linear layer before it. That layer is y = x·wᵀ. At first dx
+// is dy[r]·w, the gradient of x if all weights were 1, so that
 //
 //	dweights[r,s] = dx[p] · x[p],    p = Place[r,s]
 //
-// and then dx[p] and x[p] are multiplied by Weights[r,s], which makes dx the gradient of x and x a factor of that of w.
-// x and dx are [rows·k, dim] of the same type; dweights is as Weights.
+// Then dx[p] and x[p] are multiplied by Weights[r,s], which makes dx the gradient of x, and x a factor of the gradient
+// of w. x and dx are [rows·k, dim] of the same type; dweights is like Weights.
 func (d *Device) WeighPairs(dweights, dx, x tensor.Tensor, r Routing) {
 	const op = "WeighPairs"
 	floating(op, "x", x)

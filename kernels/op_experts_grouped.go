@@ -7,8 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// GroupedLinear is a linear layer of several experts, without biases. Rows that follow each other belong to the same
-// expert:
+// GroupedLinear is a linear layer of several experts, without biases. Each expert's rows are contiguous:
 //
 //	y[p] = x[p]·w[e]ᵀ,    offsets[e] ≤ p < offsets[e+1]
 //
@@ -24,7 +23,7 @@ func (d *Device) GroupedLinear(y, x, w, offsets tensor.Tensor, most int) {
 		groups{kind: groupRows, offsets: offsets, most: most})
 }
 
-// GroupedSwiGLU is a GroupedLinear of gates and ups, and SwiGLU behind it:
+// GroupedSwiGLU is a GroupedLinear of gates and ups, followed by SwiGLU:
 //
 //	gateUp[p] = x[p]·w[e]ᵀ
 //	y = SwiGLU(gateUp)
@@ -71,7 +70,7 @@ func (d *Device) GroupedLinearBackward(dx, dy, w, offsets tensor.Tensor, most in
 }
 
 // GroupedLinearGradient computes the gradient of GroupedLinear with respect to rows of w from row from on, or adds it
-// to dw: of whole experts, or of some rows of one. The gradient of an expert without rows is 0.
+// to dw. The rows are whole experts, or some rows of one expert. The gradient of an expert without rows is 0.
 //
 //	dw[e] = Σ_p dy[p]ᵀ·x[p]    or    dw[e] += …
 //
@@ -111,12 +110,12 @@ func checkGrouped(op string, y, x, w, offsets tensor.Tensor) (in, out int) {
 	return in, out
 }
 
-// groups are the products of experts as a batch: along it, rows of a and c, or the depth, are those of an expert.
+// groups are the products of experts as a batch: each product has the rows of a and c, or the depth, of one expert.
 type groups struct {
 	kind    groupKind     // 0: there are none
 	offsets tensor.Tensor // I32 [experts+1]
 	most    int           // rows of an expert, at most
-	flops   float64       // of all; 0: those of all rows
+	flops   float64       // of all products; 0: as many as for all rows
 }
 
 // operations returns the FLOPs of the products of p.
@@ -135,11 +134,11 @@ const (
 	groupDepth groupKind = 2 // the depth; each expert has its own c
 )
 
-// grouped computes the product of each expert. p has all rows, and the matrix of the first expert, of which the next
-// ones follow. A GPU does it in one launch, in which thread blocks find the rows of their expert: the host does not
-// know how many there are. If an expert has up to eight rows, each of them streams the expert's weights, which is fast
-// for those of one token. On compute capability 9.0, product_wgmma*.cu compute what they can; elsewhere, there are
-// thread blocks for as many rows of each expert as there can be.
+// grouped computes the product of each expert. p has all rows, and the matrix of the first expert, which the other
+// experts' matrices follow. A GPU does it in one launch, in which thread blocks find the rows of their expert: the host
+// does not know how many there are. If an expert has up to eight rows, each row streams the expert's weights, which is
+// fast for the rows of one token. On compute capability 9.0, product_wgmma*.cu compute what they can; elsewhere, there
+// are thread blocks for as many rows of each expert as there can be.
 func (d *Device) grouped(p cpu.Product, of groups) {
 	experts := of.offsets.Len() - 1
 	apart := p.B.Rows * p.B.Cols
@@ -181,8 +180,8 @@ func (d *Device) grouped(p cpu.Product, of groups) {
 	d.tiledGroups(p, t, 1, of)
 }
 
-// groupedQuantized is grouped for quantized weights on a GPU, which are dequantized first: those of some experts, or
-// some rows of one.
+// groupedQuantized is grouped for quantized weights on a GPU, which are dequantized first: the weights of some experts
+// at a time, or some rows of one expert's.
 func (d *Device) groupedQuantized(p cpu.Product, of groups) {
 	if p.C.Rows == 0 {
 		return
@@ -214,7 +213,7 @@ func groupedScratch(cut cut, t tensor.DType, rows, in int) tensor.Tensor {
 	return cut("dequantized experts", t, min(rows, max(minDequantizedRows, most)), in)
 }
 
-// eachGroup is grouped on the CPU. apart is how many elements the matrices of two experts are apart.
+// eachGroup is grouped on the CPU. apart is the number of elements from one expert's matrix to the next.
 func (d *Device) eachGroup(p cpu.Product, of groups, apart int) {
 	own := func(x tensor.Matrix, e int) tensor.Matrix {
 		bytes := apart * x.DType.Size()

@@ -11,7 +11,7 @@ import (
 )
 
 // TestExpertsInParts multiplies by the quantized weights of experts that are dequantized all at once, two experts at a
-// time, and some rows of one at a time. The results must agree but for the order of sums.
+// time, and some rows of one at a time. The results must agree except for the order of sums.
 func TestExpertsInParts(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	const experts, pairs, in, out = 3, 30, 40, 96
@@ -49,12 +49,12 @@ func TestExpertsInParts(t *testing.T) {
 	}
 }
 
-// TestExpertsAsAlone checks on the emulated GPU that experts compute the same bits together as each alone, with SwiGLU
-// behind the products and without it.
+// TestExpertsAsAlone checks on the emulated GPU that experts compute the same bits together as one by one, with SwiGLU
+// after the products and without it.
 func TestExpertsAsAlone(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true, Fused: All()})
 	const in, out = 72, 128
-	// More than half a tile before few rows, in each order of the blocks: what is written behind it is seen.
+	// More than half a tile before few rows, in each order of the blocks: what is written after it is noticed.
 	at := []int32{0, 130, 130, 139, 209}
 	for _, rows := range []int32{9, 70, 9, 70, 70, 9} {
 		at = append(at, at[len(at)-1]+rows)

@@ -8,15 +8,16 @@ import (
 	"restyle/tensor"
 )
 
-// LinearINT8 is a linear layer with INT8 weights and activations, or adds it to y:
+// LinearINT8 computes a linear layer with INT8 weights and activations, or adds it to y:
 //
 //	scale = max|x of a row| / 127
 //	code  = x / scale, rounded to the nearest integer, ties to even, at most ±127; 0 if scale is 0
 //	y     = Σ code · w's code · (scale · w's scale) + bias
 //
-// It is quantize's rule for INT8 weights, for activations. The sum is an int32, exact, and so the same on every device
-// and instruction set. A row that has a NaN or an infinity becomes NaN. Rounding x moves y by at most half of scale ·
-// Σ|w| of the row of w, and as a rule by 0.5 to 1 % of ‖y‖; one large element in a row makes it more for all others.
+// This is quantize's rule for INT8 weights, applied to activations. The sum is an int32, exact, and so the same on
+// every device and instruction set. A row that has a NaN or an infinity becomes NaN. Rounding x moves y by at most half
+// of scale · Σ|w| of the row of w, and as a rule by 0.5% to 1% of ‖y‖; one large element in a row increases this for
+// all others.
 //
 // x is [rows, in], F32, BF16 or F16, w is INT8 [out, in], bias is [out] of x's type or the zero Tensor; y is
 // [rows, out], F32, BF16 or F16. in is at most MaxINT8.
@@ -35,7 +36,8 @@ func (d *Device) LinearINT8(y, x, w, bias tensor.Tensor, add bool) {
 	d.productINT8(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Add: add})
 }
 
-// MaxINT8 is the maximum number of inputs of LinearINT8: products of so many codes fit an int32 in any case.
+// MaxINT8 is the maximum number of inputs of LinearINT8: the sum of as many products of codes fits an int32 in any
+// case.
 const MaxINT8 = math.MaxInt32 / (127 * 127)
 
 // int8Scratch lays out quantized rows: their codes, padded to whole tiles, their scales and the sums of their codes.
@@ -80,13 +82,13 @@ func int8Macros(p cpu.Product) macros {
 	return define(result(p.C), macro{p.A.DType.String(), 1}, macro{"WIDTH", width(p.A.DType, p.A.Cols)})
 }
 
-// A coded product is one of LinearINT8, with the codes of A's rows and their scales.
+// A coded product is a product of LinearINT8, with the codes of A's rows and their scales.
 type coded struct {
 	cpu.Product
 	codes, scales tensor.Tensor
 }
 
-// pairs returns the product as product_wgmma_int8.cu sees it: two codes are an element of A's type.
+// pairs returns the product as product_wgmma_int8.cu sees it: two codes make up an element of A's type.
 func (c coded) pairs() cpu.Product {
 	p := c.Product
 	p.B = wgmmaWeights(p.B)
@@ -117,11 +119,11 @@ func (d *Device) sumINT8(c coded, parts tensor.Matrix) {
 		i64(p.B.DType.RowBytes(p.B.Cols)), address(p.Bias), i32(m), i32(n), i32(parts.Rows/m), flag(p.Add))
 }
 
-// SetINT8Activations sets whether layers with INT8 weights quantize their activations too: Linear and the others then
-// compute what LinearINT8 does. It is off at first. On a GPU, activations keep their type where that is faster, as the
-// weights are what takes time: for up to eight rows in BF16, which are the tokens of an answer, unless rows are alone.
-// So do those of experts there, and of layers with a Pair anywhere. Set it before memory is planned, with ScratchOf or
-// Precompile.
+// SetINT8Activations sets whether layers with INT8 weights also quantize their activations: Linear and the others then
+// compute what LinearINT8 does. It is off by default. On a GPU, activations keep their type if that is faster, because
+// the weights are what takes time: for up to eight rows in BF16, which are the tokens of an answer, unless rows are
+// alone. The activations of experts also keep their type on a GPU, and the activations of layers with a Pair on any
+// device. Call it before memory is planned, with ScratchOf or Precompile.
 func (d *Device) SetINT8Activations(on bool) { d.int8Activations = on }
 
 // codesActivations reports whether a product that fewRows does not compute on a GPU quantizes A's rows.

@@ -151,8 +151,8 @@ func TestINT8Activations(t *testing.T) {
 	})
 }
 
-// TestLinearINT8Panels multiplies so many long rows that they make two panels on a CPU. Some of them are in panels of
-// their own, too.
+// TestLinearINT8Panels multiplies enough long rows to make two panels on a CPU. Some of them are also in panels of
+// their own.
 func TestLinearINT8Panels(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		const rows, in, out = 167, 8192, 3
@@ -170,7 +170,7 @@ func TestLinearINT8Panels(t *testing.T) {
 	})
 }
 
-// TestLinearINT8LargestSums has the largest codes in so many columns that only an int32, and no smaller sum, holds the
+// TestLinearINT8LargestSums has the largest codes in enough columns that only an int32, and no smaller sum, holds the
 // products.
 func TestLinearINT8LargestSums(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
@@ -215,7 +215,8 @@ func TestLinearINT8Special(t *testing.T) {
 	})
 }
 
-// TestLinearINT8_PanelsOfRows checks that the CPU computes more rows than stay in its cache as it computes each alone.
+// TestLinearINT8_PanelsOfRows checks that the CPU computes more rows than stay in its cache as it computes each by
+// itself.
 func TestLinearINT8_PanelsOfRows(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		if !d.IsCPU() {

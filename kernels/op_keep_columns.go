@@ -13,7 +13,7 @@ import (
 //
 // x is [rows, parts·n], F32, BF16 or F16; columns is [rows, 2] I32; y is of the type and shape of x, and may be x. The
 // zeros are +0, whatever x has in their places. A CPU panics unless 0 ≤ columns[r,0] ≤ columns[r,1] ≤ n; a GPU does not
-// look.
+// check.
 func (d *Device) KeepColumns(y, x, columns tensor.Tensor, n int) {
 	const op = "KeepColumns"
 	floating(op, "x", x)

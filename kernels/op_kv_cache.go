@@ -36,11 +36,11 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 	}
 }
 
-// AttentionCached is Attention for rows of one sequence that come after start earlier ones. The KV cache, k and v
+// AttentionCached is Attention for rows of one sequence that come after start earlier rows. The KV cache, k and v
 // [capacity, kvHeads·headDim], holds the keys and values of the earlier rows and of these: row i of qkv sees the cache
-// up to row start+i. CuSeqlens of s is not used. y is [rows, heads·headDim]. It serves chunks of a prompt and single
-// tokens; for a single token it reads the cache once, from start to end. It is one kernel, fused or not. It panics if s
-// is Bidirectional.
+// up to row start+i. CuSeqlens of s is not used. y is [rows, heads·headDim]. It is for chunks of a prompt and for
+// single tokens; for a single token it reads the cache once, from start to end. It is one kernel, fused or not. It
+// panics if s is Bidirectional.
 func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s AttentionSpec) {
 	s = s.checked("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)

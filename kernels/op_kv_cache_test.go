@@ -102,7 +102,7 @@ func TestAttentionCached(t *testing.T) {
 func TestAttentionCachedStale(t *testing.T) {
 	const rows, codes, in = 37, 64, 4096
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		d.GuardScratch(nil) // which fills it with NaN: the largest score is that of numbers
+		d.GuardScratch(nil) // which fills it with NaN: the largest score is a number's
 		m := kernels.AttentionSpec{Heads: 8, KVHeads: 2, HeadDim: 16}
 		r, _ := newCacheRun(t, d, tensor.F32, m, rows)
 		defer r.a.Close()

@@ -32,8 +32,8 @@ func (d *Device) LayerNorm(y, mean, rstd, x, w, b tensor.Tensor, eps float32) {
 //	dw[i] += Σᵣ dy[r,i] · x̂[r,i]
 //	db[i] += Σᵣ dy[r,i]
 //
-// dx, dy and x are [rows, dim] of one type; dw and db are [dim] F32, apart from each other, or the zero Tensor if that
-// parameter is frozen or does not exist. dx may be dy.
+// dx, dy and x are [rows, dim] of one type; dw and db are [dim] F32 and must not overlap; either is the zero Tensor if
+// its parameter is frozen or does not exist. dx may be dy.
 func (d *Device) LayerNormBackward(dx, dw, db, dy, x, w, mean, rstd tensor.Tensor) {
 	checkLayerNorm("LayerNormBackward", "dx", dx, mean, rstd, x, w, tensor.Tensor{})
 	checkNormGradient("LayerNormBackward", dw, dy, x, w)
@@ -47,7 +47,7 @@ func (d *Device) LayerNormBackward(dx, dw, db, dy, x, w, mean, rstd tensor.Tenso
 //	h = a + b
 //	y = LayerNorm(h, w, bias)
 //
-// h is rounded to its type first, and the norm is that of the rounded h. h may be a or b. Shapes and types are
+// h is rounded to its type first, and the norm is computed from the rounded h. h may be a or b. Shapes and types are
 // LayerNorm's.
 //
 // Fused ("layernorm") it is one kernel. Unfused: Add, LayerNorm.
@@ -97,8 +97,8 @@ func (d *Device) AddLayerNormBackward(dh, dw, db, dy, h, w, mean, rstd tensor.Te
 	d.layerNormBackward(dh, dw, db, dy, h, w, mean, rstd, true)
 }
 
-// layerNormBackward computes the gradients. Those of the parameters are first summed into partials in scratch memory,
-// of dw and, if there is one, of db.
+// layerNormBackward computes the gradients. The parameters' gradients, dw and, if there is one, db, are first summed
+// into partials in scratch memory.
 func (d *Device) layerNormBackward(dx, dw, db, dy, x, w, mean, rstd tensor.Tensor, add bool) {
 	defer d.release(d.mark())
 	width := w.Len() * (1 + number(db.Ok()))

@@ -19,7 +19,7 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor, pair ...Pair) {
 	d.linearPart(op, y, x, w, bias, 0, pair)
 }
 
-// LinearPart is Linear for some of the outputs, from output from on: those of w, which is [n, in], some rows of a
+// LinearPart is Linear for some of the outputs, from output from on: the outputs of w, which is [n, in], some rows of a
 // layer's weights.
 //
 //	y[:, from:from+n] = x·wᵀ + bias[from:from+n]

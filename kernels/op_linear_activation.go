@@ -86,7 +86,7 @@ func (d *Device) ActivationBackward(dpre, dy, pre tensor.Tensor, act Activation)
 // memory at a time.
 const maxGateUpRows = 2048
 
-// LinearSwiGLU is a linear layer of gates and ups, and SwiGLU behind it:
+// LinearSwiGLU is a linear layer of gates and ups, followed by SwiGLU:
 //
 //	gateUp = x·wᵀ + bias
 //	y = SwiGLU(gateUp)
@@ -146,7 +146,7 @@ func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 	return cut("gate and up", t, min(rows, maxGateUpRows), outputs)
 }
 
-// ActivationLinearBackward computes the gradient of a linear layer behind an activation, Linear(act(pre), w), with
+// ActivationLinearBackward computes the gradient of a linear layer after an activation, Linear(act(pre), w), with
 // respect to pre:
 //
 //	dact = dy·w
@@ -156,8 +156,8 @@ func gateUpScratch(cut cut, t tensor.DType, rows, outputs int) tensor.Tensor {
 // not overlap the others. There may be a Pair.
 //
 // Fused ("linear_activation"), on a GPU of compute capability 9.0, in BF16 and F16, it is one kernel, which does not
-// round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. That is so on the
-// CPU too: the tiles of a product would read and write pre and dpre in short pieces, which took longer than dact does.
+// round dact. Otherwise it is two, and at most 2,048 rows of dact are in scratch memory at a time. The CPU always does
+// that: the tiles of a product would read and write pre and dpre in short pieces, which took longer than dact does.
 func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Activation, pair ...Pair) {
 	const op = "ActivationLinearBackward"
 	in, out := checkLinear(op, dy, dpre, w)
@@ -183,8 +183,8 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 	})
 }
 
-// SwiGLULinearBackward computes the gradient of a linear layer behind SwiGLU, Linear(SwiGLU(gateUp), w), with respect
-// to gateUp:
+// SwiGLULinearBackward computes the gradient of a linear layer after SwiGLU, Linear(SwiGLU(gateUp), w), with respect to
+// gateUp:
 //
 //	dact = dy·w
 //	dGateUp = SwiGLUBackward(dact, gateUp)
@@ -192,7 +192,7 @@ func (d *Device) ActivationLinearBackward(dpre, dy, w, pre tensor.Tensor, act Ac
 // dy is [rows, out], w [out, inner], and dGateUp and gateUp [rows, 2·inner], all of one type; w may be quantized
 // instead. dGateUp must not overlap the others. There may be a Pair.
 //
-// Fused ("swiglu"), it is one kernel where ActivationLinearBackward is. Otherwise at most 2,048 rows of dact are in
+// Fused ("swiglu"), it is one kernel if ActivationLinearBackward is. Otherwise at most 2,048 rows of dact are in
 // scratch memory at a time.
 func (d *Device) SwiGLULinearBackward(dGateUp, dy, w, gateUp tensor.Tensor, pair ...Pair) {
 	const op = "SwiGLULinearBackward"
@@ -233,7 +233,7 @@ func (d *Device) inputGradients(dy, w tensor.Tensor, pair []Pair, f func(dx tens
 	}
 }
 
-// inputGradientRows returns for how many rows, at most, inputGradients runs in a pass.
+// inputGradientRows returns the maximum number of rows with which a pass calls inputGradients.
 func (d *Device) inputGradientRows(fused bool, t tensor.DType, rows, dim, inner int) int {
 	if fused && d.hasWGMMA() && t.Half() && (dim|inner)%8 == 0 {
 		return min(rows, maxMatvecRows)

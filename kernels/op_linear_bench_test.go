@@ -44,11 +44,11 @@ func clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// BenchmarkLinear reports the GFLOP/s of the fastest run, packing included, and next to it the ceiling: that of a loop
-// that never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
+// BenchmarkLinear reports the GFLOP/s of the fastest run, packing included, and next to it the ceiling: a loop that
+// never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
 //
-// With RESTYLE_BLAS, the file of OpenBLAS or MKL, it runs that library's product in float32 after each of its own, and
-// reports its GFLOP/s, and how many times as fast it was itself: the median over the runs.
+// With RESTYLE_BLAS, the file of OpenBLAS or MKL, it runs that library's product in float32 after each product of
+// restyle's, and reports the library's GFLOP/s, and how many times as fast restyle was: the median over the runs.
 //
 //	go test ./kernels -run '^$' -bench Linear -benchtime 0.2s
 //	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
@@ -110,8 +110,8 @@ func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, op
 // other is the library that RESTYLE_BLAS names, opened once; it cannot be closed.
 var other *blas.Library
 
-// library returns the products of a layer by the library that RESTYLE_BLAS names, by what they compute: nil if it names
-// none.
+// library returns the products of a layer by the library that RESTYLE_BLAS names, by what they compute, or nil if it
+// names none.
 func library(b *testing.B, rows, in, out int) func(string) func() {
 	file := os.Getenv("RESTYLE_BLAS")
 	if file == "" {

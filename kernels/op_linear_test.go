@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestLinearGradients checks that parts of a weight's gradient equal those of the whole, overwritten or added to, and
-// that dx is added to.
+// TestLinearGradients checks that parts of a weight's gradient equal the parts of the whole gradient, overwritten or
+// added to, and that dx is added to.
 func TestLinearGradients(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		const rows, in, out, from, n = 20, 40, 30, 7, 11

@@ -13,7 +13,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestDynamicMap compares all bits of the maps with those of bitsandbytes 0.50.2's create_dynamic_map.
+// TestDynamicMap compares all bits of the maps with bitsandbytes 0.50.2's create_dynamic_map.
 func TestDynamicMap(t *testing.T) {
 	for signed, want := range map[bool]string{
 		true:  "e732639a65f497b4ad684bb166a4467708255edd5207757de8b8f0c7e1fda89c",

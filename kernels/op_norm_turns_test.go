@@ -12,10 +12,10 @@ import (
 	"restyle/tensor"
 )
 
-// TestNorm_RowsInTurns checks LayerNorm's gradients of so many long rows that a GPU's thread blocks take several each,
-// in turns: dx is that of a few rows at a time, bit for bit, and the weights' gradients differ only by the rounding of
-// their sums. A thread has vectors of a row that it keeps, or more, which it reads twice; the last rows do not fit
-// shared memory.
+// TestNorm_RowsInTurns checks LayerNorm's gradients for enough long rows that each of a GPU's thread blocks takes
+// several, one after the other: dx is the same, bit for bit, as for a few rows at a time, and the weights' gradients
+// differ only by the rounding of their sums. A thread has vectors of a row that it keeps, or more, which it reads
+// twice; the last rows do not fit shared memory.
 func TestNorm_RowsInTurns(t *testing.T) {
 	name := os.Getenv("RESTYLE_TEST_DEVICE")
 	if name == "" {

@@ -8,9 +8,9 @@ import (
 	"restyle/tensor"
 )
 
-// The operations below join a layer's operations for a single token. They read memory once, so what takes time besides
-// is the number of kernels. On a GPU each is one kernel for a BF16 row of whole 16-byte words, and attention is two;
-// anything else, and the CPU, takes the single steps.
+// The operations below combine a layer's operations for a single token. They read memory once; apart from that, the
+// number of kernels is what takes time. On a GPU each is one kernel for a BF16 row of whole 16-byte words, and
+// attention is two. In all other cases, and on the CPU, the steps run one by one.
 
 // NormLinear is a linear layer after a norm:
 //
@@ -149,7 +149,7 @@ func (s AttentionSpec) visible(keys int) int {
 //	y = attention to rows 0 to position
 //
 // qkv is [1, (heads+2·kvHeads)·headDim] and y [1, heads·headDim]; k and v are [capacity, kvHeads·headDim], all of one
-// type. position is [1] I32. It is read from memory, so a Graph that has captured this operation serves for all
+// type. position is [1] I32. It is read from memory, so a Graph that has captured this operation can be used for all
 // positions less than reach. parts is F32, of the shape NextParts(reach). counters is [heads] I32, all 0 before and
 // after. cos and sin are RoPE's. qkv is undefined afterwards. A position that is not less than reach, or for which the
 // caches have no room, is a programming error, which goes undetected on a GPU.

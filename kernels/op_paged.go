@@ -10,9 +10,10 @@ import (
 // PagedBlock is the number of tokens of a block of keys and values.
 const PagedBlock = 16
 
-// AppendPaged copies keys and values to a cache in blocks (Kwon et al. 2023): those of row r of qkv [rows,
-// (heads+2·kvHeads)·headDim] to row slots[r] of k and v [blocks·16, kvHeads·headDim], all of one type. slots is I32
-// [rows], without repetitions. A slot that is not a row of k is a programming error, which goes undetected on a GPU.
+// AppendPaged copies keys and values to a cache in blocks (Kwon et al. 2023): the keys and values of row r of qkv
+// [rows, (heads+2·kvHeads)·headDim] go to row slots[r] of k and v [blocks·16, kvHeads·headDim], all of one type. slots
+// is I32 [rows], without repetitions. A slot that is not a row of k is a programming error, which goes undetected on a
+// GPU.
 func (d *Device) AppendPaged(k, v, qkv, slots tensor.Tensor, heads, kvHeads int) {
 	const op = "AppendPaged"
 	floating(op, "qkv", qkv)
@@ -48,8 +49,8 @@ func (d *Device) AppendPaged(k, v, qkv, slots tensor.Tensor, heads, kvHeads int)
 // CuSeqlens of s is not used. A place or a block that does not exist is a programming error, which goes undetected on
 // a GPU.
 //
-// The order of a row's sums depends only on its position and the window: neither on the other rows nor on their number.
-// Rows of one sequence that follow each other share what they read. It is one kernel, fused or not. It panics if s is
+// The order of a row's sums depends only on its position and the window, not on the other rows or their number. Rows of
+// one sequence that follow each other share what they read. It is one kernel, fused or not. It panics if s is
 // Bidirectional.
 func (d *Device) AttentionPaged(y, qkv, k, v, tables, places tensor.Tensor, reach int, s AttentionSpec) {
 	const op = "AttentionPaged"

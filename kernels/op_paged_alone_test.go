@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// A pagedRun is some sequences of the same length in a cache in blocks. The rows of qkv are those of the first
-// sequence, then those of the second and so on.
+// A pagedRun is some sequences of the same length in a cache in blocks. qkv has the rows of the first sequence, then
+// the rows of the second and so on.
 type pagedRun struct {
 	d                   *kernels.Device
 	m                   kernels.AttentionSpec
@@ -62,8 +62,8 @@ func (r *pagedRun) rows(t *testing.T, lo, hi int) []byte {
 	return raw
 }
 
-// TestAttentionPaged_RowsAlone checks that a row has the same bits alone, in a piece of a prompt, and in a step with
-// other sequences. The cases of opcheck compare it with the formula.
+// TestAttentionPaged_RowsAlone checks that a row has the same bits by itself, in a chunk of a prompt, and in a step
+// with other sequences. The cases of opcheck compare it with the formula.
 func TestAttentionPaged_RowsAlone(t *testing.T) {
 	const seqs, length = 3, 150
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {

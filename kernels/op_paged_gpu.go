@@ -17,11 +17,11 @@ func (d *Device) appendPagedGPU(k, v, qkv, slots tensor.Tensor, heads, kvHeads i
 // pagedSpan is the number of keys of a span of op_attention_paged.cu.
 const pagedSpan = 256
 
-// pagedSpans returns the largest number of spans that queries at positions less than reach see, if as many as tokens of
-// them follow each other.
+// pagedSpans returns the maximum number of spans that queries at positions less than reach see, if up to tokens of them
+// are consecutive.
 func (s AttentionSpec) pagedSpans(reach, tokens int) int {
 	n := blocks(reach, pagedSpan)
-	if s.Window > 0 { // keys that begin with the last of a span
+	if s.Window > 0 { // keys that start with the last one of a span
 		n = min(n, blocks(s.Window+tokens-2, pagedSpan)+1)
 	}
 	return n
@@ -32,7 +32,7 @@ func (s AttentionSpec) pagedSpans(reach, tokens int) int {
 var maxPagedParts = productRoom // tests set it
 
 // attentionPagedGPU computes AttentionPaged. Rows that follow each other in a sequence share what they read. Their
-// positions are on the device, so the grid has room for all: the thread blocks of a row that an earlier one computes
+// positions are on the device, so the grid has room for all: the thread blocks of a row that an earlier row's compute
 // end at once.
 func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, reach int, s AttentionSpec) {
 	h := s.headShape(qkv.DType)

@@ -50,7 +50,7 @@ func checkPaged(t *testing.T, d *Device, dtype tensor.DType, s AttentionSpec) {
 		values[i] = float32(random.NormFloat64())
 	}
 	d.Upload(qkv, values)
-	for _, x := range []tensor.Tensor{k, v} { // what nobody has written is no number
+	for _, x := range []tensor.Tensor{k, v} { // what has not been written is NaN
 		d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
 	}
 	table := make([]int32, 2*each)

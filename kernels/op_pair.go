@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// A Pair is a second product that the sums of a layer's product get before they are rounded, such as that of a low-rank
-// adapter (Hu et al. 2021). Both have the type of the layer's input; the layer's weights may be quantized. If the
+// A Pair is a second product that is added to the sums of a layer's product before they are rounded, such as a low-rank
+// adapter's (Hu et al. 2021). X and W have the type of the layer's input; the layer's weights may be quantized. If the
 // second product is zero, the result has the bits of a layer without it that the same kernel computes: on a GPU,
 // cuBLASLt and the kernels that convert codes as they multiply compute no pairs in 16 bits.
 //
@@ -18,7 +18,8 @@ import (
 // of their input, X is [rows, rank] and W [rank, in]: dx = dy·w + X·W.
 type Pair struct{ X, W tensor.Tensor }
 
-// PairDepth is how many columns of a Pair a CPU adds up before it adds them to the sum of the columns before.
+// PairDepth is the number of columns of a Pair that a CPU adds up before it adds them to the sum of the earlier
+// columns.
 const PairDepth = 256
 
 // rowsOfPair returns the pair of the rows lo to hi of a layer's input.

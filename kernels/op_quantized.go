@@ -8,25 +8,26 @@ import (
 // Linear layers of a model for inference may have quantized weights, of type INT8, INT4, INT4Z, NF4, or one of GGUF's
 // Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K and Q6_K: see tensor.Coding. Linear, LinearAdd, LinearSwiGLU, NormLinear,
 // NormSwiGLU and GroupedLinear take such a w, and Embedding such a table. LinearBackward and the gradients of layers
-// behind activations take it too: what trains are other weights. Activations, biases and results are as with other
-// weights. package quant makes quantized weights.
+// after activations also take it: other weights are the ones that are trained. Activations, biases and results are as
+// with other weights. Package quant makes quantized weights.
 //
 // For up to eight rows, each weight is read once and stays exact: a group's codes are multiplied by the activations,
-// and the float32 sum by the group's scale; its offset multiplies their sum. With AVX2, and with AVX-512 for F16 or
-// without BF16, INT4's codes are multiplied as integers, by the activations of the group as multiples of a power of
-// two: those below a 128th of the largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of that. With AVX2 and
-// AVX-512, so are those of all of GGUF's types. NF4's values are numbers of the table times the scale, in float32 on
-// a CPU, and rounded to BF16 on a GPU. For more rows, weights are first rounded to the type of x, some thousand rows
-// of w at a time, and then multiplied as others. For up to 384 rows in BF16, a GPU of compute capability 9.0 does
-// both in one kernel, but for NF4, and does not store them; INT8's codes stay exact there, and their scales multiply
-// the sums. SetINT8Activations replaces some of these products by those of LinearINT8. With SetRowsAlone, the
-// weights of few rows are rounded too, and such a GPU's one kernel computes any number of rows.
+// and the float32 sum by the group's scale; the group's offset multiplies the sum of the activations. With AVX2, and
+// with AVX-512 for F16 or without BF16, INT4's codes are multiplied as integers, by the activations of the group as
+// multiples of a power of two: activations below a 128th of the largest, an eighth in F16, are rounded by up to 2⁻¹⁵ of
+// it. With AVX2 and AVX-512, the codes of all of GGUF's types are multiplied in the same way. NF4's values are numbers
+// of the table times the scale, in float32 on a CPU, and rounded to BF16 on a GPU. For more rows, weights are first
+// rounded to the type of x, some thousand rows of w at a time, and then multiplied like other weights. For up to 384
+// rows in BF16, a GPU of compute capability 9.0 does both in one kernel, except for NF4, and does not store them;
+// INT8's codes stay exact there, and their scales multiply the sums. SetINT8Activations replaces some of these products
+// by LinearINT8's. With SetRowsAlone, weights are also rounded for few rows, and such a GPU's one kernel computes any
+// number of rows.
 
 // maxFewRows is the maximum number of rows that are multiplied without dequantizing the weights first.
 const maxFewRows = 8
 
-// minDequantizedRows rows of weights are dequantized at once, or as many more as fit in dequantizedBytes: what a CPU's
-// caches hold. A GPU has gpuDequantizedBytes, as only a large product keeps it busy.
+// minDequantizedRows rows of weights are dequantized at once, or as many more as fit in dequantizedBytes, which is what
+// a CPU's caches hold. A GPU has gpuDequantizedBytes, because only a large product keeps it busy.
 const minDequantizedRows = 64
 
 var dequantizedBytes, gpuDequantizedBytes = 8 << 20, 64 << 20 // tests set them
@@ -98,7 +99,8 @@ func (d *Device) productDequantized(p cpu.Product) {
 }
 
 // gradientDequantized is productDequantized for A·B, the gradient of a layer's input. If the values of B's rows do not
-// fit at once, each part of them adds to all of C: the sums are kept in float32 meanwhile, of some rows of C at a time.
+// fit at once, each part of them adds to all of C: meanwhile the sums are kept in float32, for some rows of C at a
+// time.
 func (d *Device) gradientDequantized(p cpu.Product) {
 	defer d.release(d.mark())
 	c, out, in := p.C, p.B.Rows, p.B.Cols
@@ -150,7 +152,7 @@ func (d *Device) storeSums(y tensor.Matrix, sums tensor.Tensor, add bool) {
 	d.Add(all, all, rounded)
 }
 
-// rowsBetween returns the rows lo to hi of x, without hi.
+// rowsBetween returns the rows lo to hi of x, excluding hi.
 func rowsBetween(x tensor.Matrix, lo, hi int) tensor.Matrix {
 	x.Addr += uintptr(lo * x.Stride * x.DType.Size())
 	x.Rows = hi - lo
@@ -181,7 +183,7 @@ func rowsAtOnce(w tensor.Tensor, all int) int {
 	return n / minDequantizedRows * minDequantizedRows
 }
 
-// maxDequantized returns dequantizedBytes of the device.
+// maxDequantized returns the device's dequantizedBytes.
 func (d *Device) maxDequantized() int {
 	if d.gpu != nil {
 		return gpuDequantizedBytes
@@ -189,8 +191,8 @@ func (d *Device) maxDequantized() int {
 	return dequantizedBytes
 }
 
-// mostDequantized lays out as much as dequantizedScratch and groupedScratch take for layers with up to in inputs: those
-// with fewer may fill it better.
+// mostDequantized lays out as much as dequantizedScratch and groupedScratch take for layers with up to in inputs:
+// layers with fewer inputs may fill it better.
 func (d *Device) mostDequantized(cut cut, t tensor.DType, in int) {
 	cut("dequantized", tensor.U8, max(d.maxDequantized(), minDequantizedRows*in*t.Size()))
 }
@@ -228,7 +230,7 @@ func operandsOf(p cpu.Product) (x, w, bias tensor.Tensor) {
 	return x, w, bias
 }
 
-// dequantize computes the values of rows of w, rounded to the type of y: of those that index lists, or of all.
+// dequantizeRows computes the values of the rows of w that index lists, or of all rows, rounded to the type of y.
 func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.Tensor) {
 	from := tensor.Tensor{DType: w.DType, Shape: []int{w.Rows, w.Cols}, Addr: w.Addr}
 	if d.gpu == nil {
@@ -246,7 +248,7 @@ func (d *Device) dequantizeRows(y tensor.Tensor, w tensor.Matrix, index tensor.T
 }
 
 // DequantizeWeights computes the values of quantized weights, rounded to the type of y: code · scale is one float32
-// product, and to offsets one sum.
+// product, and adding an offset is one sum.
 //
 // w is [out, in] of a quantized type, y is [out, in], F32, BF16 or F16.
 func (d *Device) DequantizeWeights(y, w tensor.Tensor) {

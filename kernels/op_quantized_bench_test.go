@@ -15,10 +15,10 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkQuantized times layers with quantized weights in turns: one row with reading the same bytes on as many
-// threads, and 512 rows with a layer whose weights are BF16. It reports how many of the layer's bytes, or
-// floating-point operations, are done in a nanosecond, the same for what runs in turns with it, and how many times as
-// fast it is.
+// BenchmarkQuantized times layers with quantized weights: one row alternately with reading the same bytes on as many
+// threads, and 512 rows alternately with a layer whose weights are BF16. It reports how many of the layer's bytes, or
+// floating-point operations, are done per nanosecond, the same for what it alternates with, and how many times as fast
+// the layer is.
 //
 //	go test ./kernels -run '^$' -bench Quantized -benchtime 1x
 func BenchmarkQuantized(b *testing.B) {

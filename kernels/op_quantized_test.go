@@ -13,7 +13,7 @@ import (
 )
 
 // TestQuantizedPieces multiplies more rows by a layer that is dequantized in several pieces, with a bias, and compares
-// the last outputs, which are in the last piece, with those that few rows give.
+// the last outputs, which are in the last piece, with the outputs for few rows.
 func TestQuantizedPieces(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	expect.OK(t, err)
@@ -42,7 +42,7 @@ func TestQuantizedPieces(t *testing.T) {
 	}
 }
 
-// TestQuantizedOutliers multiplies a row by 4-bit weights of which one of each group is far larger than the others,
+// TestQuantizedOutliers multiplies a row by 4-bit weights, one of which in each group is far larger than the others,
 // whose codes are then next to the zero point: what the zero point contributes must not cost the sum its digits.
 func TestQuantizedOutliers(t *testing.T) {
 	const in, out = 129, 64
@@ -76,7 +76,7 @@ func TestQuantizedOutliers(t *testing.T) {
 }
 
 // TestDequantizedValues_AreExact compares the values of GGUF's types, of random bytes without infinite scales, with
-// those of package quant, to the bit: all rows, and those that ids list.
+// package quant's, to the bit: all rows, and the rows that ids list.
 func TestDequantizedValues_AreExact(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		random := rand.New(rand.NewPCG(5, 6))
@@ -114,9 +114,9 @@ func TestDequantizedValues_AreExact(t *testing.T) {
 	})
 }
 
-// TestDequantizeWeights_EqualsQuant compares the values of all quantized types, rounded to each type, with those that
-// package quant computes: bit by bit, as codes times scales are exact. Weights include zeros, whose values may have
-// signs.
+// TestDequantizeWeights_EqualsQuant compares the values of all quantized types, rounded to each type, with the values
+// that package quant computes: bit by bit, because codes times scales are exact. Weights include zeros, whose values
+// may have signs.
 func TestDequantizeWeights_EqualsQuant(t *testing.T) {
 	const in, out = 768, 3
 	weights := kernels.Waves(out * in)

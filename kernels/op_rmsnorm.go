@@ -43,7 +43,7 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 //	h = a + b
 //	y = RMSNorm(h, w)
 //
-// h is rounded to its type first, and the norm is that of the rounded h. h may be a or b. Shapes and types are
+// h is rounded to its type first, and the norm is computed from the rounded h. h may be a or b. Shapes and types are
 // RMSNorm's.
 //
 // Fused ("rmsnorm") it is one kernel. Unfused: Add, RMSNorm.

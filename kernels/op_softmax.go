@@ -53,7 +53,7 @@ func (d *Device) SoftmaxBackward(dx, dy, y tensor.Tensor) {
 
 // softmaxGrid returns the macros and the grid for rows of x, and the number of vectors of a row. Two vectors of a row
 // per thread keep memory busy; a thread block of 512 threads keeps at most maxVectors per thread, and reads longer rows
-// twice. The source is compiled for a power of two of vectors, so that rows of many lengths share what is compiled.
+// twice. The source is compiled for a power of two of vectors, so that rows of many lengths share a compiled kernel.
 func softmaxGrid(x tensor.Matrix, maxVectors int) (macros, grid, int) {
 	one := x
 	one.Rows = 1

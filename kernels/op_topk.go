@@ -7,15 +7,15 @@ import (
 	"restyle/tensor"
 )
 
-// TopK finds the k largest elements of each row, in falling order, and their indices:
+// TopK finds the k largest elements of each row, in descending order, and their indices:
 //
 //	values[r,i] = x[r, indices[r,i]]
 //
 // x is [rows, n], indices [rows, k] I32; values is [rows, k] of x's type, or the zero Tensor. It must not overlap x. k
 // is from 0 to n.
 //
-// NaN comes first, then the elements by value. Among equals, of which −0 and 0 are two and NaN and NaN too, the lower
-// index comes first.
+// NaN comes first, then the elements by value. Among equal elements, the lower index comes first; −0 and 0 are equal,
+// and so are all NaN.
 func (d *Device) TopK(values, indices, x tensor.Tensor, k int) {
 	const op = "TopK"
 	floating(op, "x", x)
@@ -35,8 +35,8 @@ func (d *Device) TopK(values, indices, x tensor.Tensor, k int) {
 		addr(x), i32(x.Dim(-1)), i32(k))
 }
 
-// Argmax finds the index of the first of TopK for each row: the largest element, the lowest index of several, or the
-// first NaN. x is [rows, n], n at least 1, and at is [rows] I32.
+// Argmax finds for each row the index that TopK puts first: the largest element's, the lowest of several, or the first
+// NaN's. x is [rows, n], n at least 1, and at is [rows] I32.
 func (d *Device) Argmax(at, x tensor.Tensor) { d.TopK(tensor.Tensor{}, at, x, 1) }
 
 // TopKBackward computes the gradient of TopK's values:
@@ -61,7 +61,8 @@ func (d *Device) TopKBackward(dx, dvalues, indices tensor.Tensor) {
 		addr(dx), addr(dvalues), addr(indices), i32(dx.Dim(-1)), i32(k), i64(n))
 }
 
-// topKGrid returns a thread block per row: a warp for a short one, so that many are in progress at once.
+// topKGrid returns a grid with a thread block per row, of one warp for a short row, so that many rows are in progress
+// at once.
 func topKGrid(x tensor.Tensor) grid {
 	if x.Dim(-1) <= 1024 {
 		return line(x.Rows(), 32)

@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestTopKOrder checks NaN, infinities and zeros of both signs, in a row that a warp has and in one that a thread block
-// has. The value keeps the sign of its zero.
+// TestTopKOrder checks NaN, infinities and zeros of both signs, in a row that a warp processes and in one that a thread
+// block processes. The value keeps the sign of its zero.
 func TestTopKOrder(t *testing.T) {
 	inf, nan, zero := math.Inf(1), math.NaN(), math.Copysign(0, -1)
 	row := []float64{zero, -inf, 2, nan, 0, inf, -3, nan, zero, inf, 2, -inf}
@@ -20,7 +20,7 @@ func TestTopKOrder(t *testing.T) {
 		for _, typ := range opcheck.Types {
 			for _, n := range []int{len(row), 1100} {
 				a, k := arena(t, d, 1<<16), min(n, 70)
-				x := a.New("x", typ, 2, n) // the first row is -inf, before and after its elements too
+				x := a.New("x", typ, 2, n) // the first row is -inf, and so is what is before and after its elements
 				values, indices := a.New("values", typ, 2, k), a.New("indices", tensor.I32, 2, k)
 				d.Upload(x, filled(2*n, func(i int) float64 {
 					if i < len(row) {

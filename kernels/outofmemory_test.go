@@ -11,7 +11,7 @@ import (
 )
 
 // TestOutOfMemory checks for a table of who uses a GPU's memory, this process's arenas and other processes, and that
-// only that arena fails: a smaller one fits.
+// only the one arena fails: a smaller one fits.
 func TestOutOfMemory(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	t.Setenv("STANDIN_USED", "102400") // of 1 MiB

@@ -14,7 +14,7 @@ import (
 func TestPair_ZeroChangesNoBit(t *testing.T) {
 	EachDeviceAndEmulated(t, func(t *testing.T, d *Device) {
 		sizes := [][4]int{{3, 136, 72, 8}, {40, 136, 72, 8}, {40, 33, 17, 5}}
-		if d.IsCPU() { // behind k-blocks that have room for the pair, or nearly
+		if d.IsCPU() { // after k-blocks that have room for the pair, or nearly
 			sizes = append(sizes, [4]int{37, 576, 40, 24}, [4]int{40, 960, 72, 16}, [4]int{40, 208, 40, 40},
 				[4]int{96, 176, 960, 16})
 		}

@@ -9,8 +9,8 @@ import (
 	"restyle/kernels"
 )
 
-// elsewhere has the parameters, by the beginning of their names, that neither a case nor a form of AdamW varies, and
-// the tests that do.
+// elsewhere has the parameters, by the start of their names, that neither a case nor a form of AdamW varies, and the
+// tests that do.
 var elsewhere = map[string]string{
 	"op_adamw.cu adamw_range":         "TestAdamWAll",
 	"op_adamw.cu adamw_squares":       "TestSquaresAll",
@@ -22,8 +22,8 @@ var elsewhere = map[string]string{
 	"op_attention_dkv.cu":             "the same",
 }
 
-// TestParameters finds what no case tests of a kernel: an operand that is left out of every case or of none, though the
-// kernel can do without it, and a number that is always the same. A fault in what depends on it would not be found.
+// TestParameters finds what no case tests of a kernel: an operand that is left out of every case or of none, although
+// the kernel can do without it, and a number that is always the same. A fault in what depends on it would not be found.
 func TestParameters(t *testing.T) {
 	given := kernels.EveryGiven(t, checkedLaunches(t, true))
 	unused := maps.Clone(elsewhere)

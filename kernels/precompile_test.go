@@ -114,7 +114,7 @@ func TestPrecompileINT8(t *testing.T) {
 	}
 }
 
-// TestUntimed checks that products of Untimed are not recorded, and those before and after it are.
+// TestUntimed checks that products of Untimed are not recorded, and that products before and after it are.
 func TestUntimed(t *testing.T) {
 	b := Builds{blas: true}
 	expect.OK(t, b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, func(d *Device) error {

@@ -38,7 +38,7 @@ func (d *Device) makeRoom() (err error) {
 // them. Sums are in float32; their order depends only on the sizes and on the GPU's number of multiprocessors. A batch
 // is one launch, or one for each product if the products are added up; cuBLASLt, which supports one batch dimension,
 // needs a launch for each index of the shorter one. cuBLASLt takes no second pair of operands: only if C is F32 does it
-// compute that product by itself, and adds it.
+// compute the second product separately and add it.
 func (d *Device) product(p cpu.Product) {
 	if p.B.DType.Quantized() {
 		d.productQuantized(p)
@@ -77,9 +77,9 @@ func (d *Device) product(p cpu.Product) {
 	}
 }
 
-// SetRowsAlone sets whether a product gives a row the same bits whatever the number of rows is: Linear, GroupedLinear
-// and what is made of them, with quantized weights and with a Pair. So a row does not depend on what is computed beside
-// it. It is off at first, because a few rows then take less time.
+// SetRowsAlone sets whether a product gives a row the same bits whatever the number of rows is. That holds for Linear,
+// GroupedLinear and the operations made of them, with quantized weights and with a Pair. So a row does not depend on
+// what is computed along with it. It is off by default, because a few rows then take less time.
 func (d *Device) SetRowsAlone(on bool) { d.rowsAlone = on }
 
 // gemm computes a product of weights that are not quantized on the CPU.
@@ -88,9 +88,9 @@ func (d *Device) gemm(p cpu.Product) {
 	cpu.Gemm(p)
 }
 
-// narrow reports whether a product reads a large matrix for few columns, as those of low-rank adapters do. On an H200,
-// product_wgmma took 0.7 to 0.99 of cuBLASLt's time with 16,384 rows. With 2,048 it took half of it, and then the parts
-// of k are added up.
+// narrow reports whether a product reads a large matrix for few columns, as the products of low-rank adapters do. On an
+// H200, product_wgmma took 0.7 to 0.99 of cuBLASLt's time with 16,384 rows. With 2,048 it took half of it, and then the
+// parts of k are added up.
 func narrow(p cpu.Product) bool {
 	return p.C.Cols <= 64 && p.C.Rows >= 1024 && p.C.DType.Half()
 }
@@ -98,7 +98,7 @@ func narrow(p cpu.Product) bool {
 // productActivated computes a product that an activation follows: in one kernel on compute capability 9.0, or if tensor
 // cores compute it, without cuBLASLt, and not divided into parts.
 func (d *Device) productActivated(p cpu.Product) {
-	pre := p.C // what the activation gets
+	pre := p.C // the activation's input
 	pre.Addr, pre.Stride = p.Pre, p.C.Cols
 	if !d.fewRows(p) && d.wgmma(p, pre, false) {
 		return
@@ -187,13 +187,13 @@ func withPair(p cpu.Product, m macros) macros {
 	return m
 }
 
-// A rowNorm is the RMSNorm that a single row gets before it is multiplied. The zero value is none.
+// A rowNorm is the RMSNorm that is applied to a single row before it is multiplied. The zero value is none.
 type rowNorm struct {
 	w   tensor.Tensor
 	eps float32
 }
 
-// expertRows are rows of which each is multiplied by the weights of its expert; see GroupedLinear. The zero value is
+// expertRows are rows each of which is multiplied by the weights of its expert; see GroupedLinear. The zero value is
 // none.
 type expertRows struct {
 	n       int
@@ -213,7 +213,7 @@ func fineRows(p cpu.Product) int {
 
 // matvec computes a product of few rows: each thread block computes 16 rows of b, or several times as many of fine
 // groups; its warps take turns, 128 elements each, or more of quantized ones. With a norm, or gated, there is one row.
-// If gated, the sums of b's first half are gates and those of its second half are the values that they gate. With
+// If gated, the sums of b's first half are gates, and the sums of its second half are the values that they gate. With
 // experts, p is the product of the first row and the first expert, and a thread block finds the expert of its row.
 func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool, of expertRows) {
 	k, t := p.A.Cols, p.B.DType
@@ -294,7 +294,7 @@ type tile struct {
 }
 
 // The tiles of each type. Larger ones read operands less often; smaller ones keep more multiprocessors busy. The rates
-// of BF16 were measured on an H200, on which 128x192 and 128x256 were slower; those of F32 are estimates.
+// of BF16 were measured on an H200, on which 128x192 and 128x256 were slower; the rates of F32 are estimates.
 var (
 	tensorTiles = []tile{{128, 128, 32, 3, 128, 2, 1500}, {64, 128, 32, 4, 128, 3, 1330}, {64, 64, 32, 4, 128, 4, 1080}}
 	floatTiles  = []tile{{128, 128, 8, 0, 256, 1, 220}, {64, 64, 8, 0, 256, 1, 160}}
@@ -327,14 +327,14 @@ func aligned(p cpu.Product) bool {
 const maxParts = 32
 
 // tiling chooses the tile of a product, and the number of parts that k is divided into, to minimize an estimate of the
-// time: that of the thread blocks that a multiprocessor runs one after the other, each with an overhead of a few steps,
-// plus the time to add up the parts. A batch is not divided: it has enough thread blocks.
+// time: the time of the thread blocks that a multiprocessor runs one after the other, each with an overhead of a few
+// steps, plus the time to add up the parts. A batch is not divided: it has enough thread blocks.
 //
 // Neither the largest tile nor the fullest GPU is best. A large tile reads each operand less often, but the last round
 // of thread blocks may leave most multiprocessors idle: a single tile more than they take at once costs a whole round.
 // Dividing k fills them, and costs a second launch, and memory for sums that are written and read once more. So every
-// tile is tried with every number of parts: 96 estimates at most. They are not measurements, which differ from run to
-// run: the order of sums, and with it the last bits of all results, would differ with them.
+// tile is tried with every number of parts: 96 estimates at most. They are not measurements, because measurements
+// differ from run to run: the order of sums, and with it the last bits of all results, would differ as well.
 func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	minTime := math.Inf(1)

@@ -6,23 +6,23 @@ import (
 )
 
 // While rows are alone (SetRowsAlone), a GPU computes every product with the kernels of product*.cu that multiply
-// tiles, and how a tile is computed follows from the weights alone, not from the number of rows: the size of the tile,
-// and the parts that k is divided into. An element of c is the sum of products of 16 elements along k, in the order of
-// k, and tensor cores compute each row of such a product from that row and b alone. So a row has the same bits in any
-// tile, and wherever in it. On an H200, wgmma with 8 to 256 columns, with rows as either operand and from registers,
-// and mma, which may have the 16 elements in any order, gave the same bits for random numbers, numbers of very
-// different size, those that cancel, subnormal sums, infinities and NaNs. That is why product_few may compute a few
-// rows in another way. cuBLASLt, and the kernels of product_one_row*.cu, add up in another order.
+// tiles, and how a tile is computed depends only on the weights, not on the number of rows: the size of the tile, and
+// the parts that k is divided into. An element of c is the sum of products of 16 elements along k, in the order of k,
+// and tensor cores compute each row of such a product only from that row and b. So a row has the same bits in any tile,
+// and anywhere in it. On an H200, wgmma with 8 to 256 columns, with rows as either operand and from registers, and mma,
+// which may have the 16 elements in any order, gave the same bits for random numbers, numbers of very different sizes,
+// numbers that cancel, subnormal sums, infinities and NaNs. That is why product_few may compute a few rows in another
+// way. cuBLASLt, and the kernels of product_one_row*.cu, add up in another order.
 
-// aloneRows is the number of rows that tiles and parts are chosen for: that of a tile, for which weights are read once.
-// A step of a server has as many or fewer, unless it reads a prompt.
+// aloneRows is the number of rows that tiles and parts are chosen for: the rows of a tile, for which weights are read
+// once. A step of a server has as many or fewer, unless it reads a prompt.
 const aloneRows = wgmmaRows
 
 // alone reports whether rows of a product have to be alone. Gradients of weights are sums over rows.
 func (d *Device) alone(p cpu.Product) bool { return d.rowsAlone && !p.TransA }
 
 // ZeroPairMatters reports whether a product with weights of a type may have other bits with a Pair that is zero than
-// without one, while rows are alone.
+// without a Pair, while rows are alone.
 func (d *Device) ZeroPairMatters(weights tensor.DType) bool {
 	return weights.Quantized() && d.hasWGMMA() && !isStored(weights) || d.int8Activations && weights == tensor.INT8
 }
@@ -43,8 +43,8 @@ func (d *Device) tiling(p cpu.Product) (tile, int) {
 	return d.gpu.tiling(p)
 }
 
-// wgmmaTiling is gpu.wgmmaTiling, unless rows are alone: warpgroups may take turns then too, for which the GPU needs
-// more tiles than multiprocessors.
+// wgmmaTiling is gpu.wgmmaTiling, unless rows are alone: then warpgroups may also take turns, which takes more tiles
+// than the GPU has multiprocessors.
 func (d *Device) wgmmaTiling(p cpu.Product, down int, gated, whole bool) wgmmaTile {
 	if !d.alone(p) {
 		return d.gpu.wgmmaTiling(p, down, gated, whole)

@@ -41,7 +41,7 @@ type aloneTest struct {
 // An aloneRun computes y from x.
 type aloneRun func(d *Device, y, x tensor.Tensor, of layerOperands)
 
-// layerOperands are the operands of a layer but for its rows. pair are a Pair's weights, whose input is the layer's.
+// layerOperands are the operands of a layer except its rows. pair are a Pair's weights, whose input is the layer's.
 type layerOperands struct{ w, norm, bias, pair tensor.Tensor }
 
 func aloneTests() (all []aloneTest) {
@@ -200,7 +200,7 @@ func finiteBytes(random *rand.Rand, n int) []byte {
 	return raw
 }
 
-// TestRowsAlone_OfExperts does the same for rows of three experts, of which each has others beside it or none.
+// TestRowsAlone_OfExperts does the same for rows of three experts, each with other rows next to it or none.
 func TestRowsAlone_OfExperts(t *testing.T) {
 	const experts, rows, in, out = 3, 130, 256, 64
 	offsets := []int32{0, 40, 41, rows}

@@ -220,7 +220,7 @@ func operands(a *Arena, s cuda.Shape) (list [4]tensor.Tensor) {
 	return list
 }
 
-// randomBF16 fills x with normally distributed values. For F32 they serve as well: a product's time depends on its
+// randomBF16 fills x with normally distributed values. They are also used for F32: a product's time depends on its
 // numbers, through the power that they draw.
 func (d *Device) randomBF16(x tensor.Tensor) {
 	r := rand.New(rand.NewPCG(1, 2))

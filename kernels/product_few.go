@@ -6,8 +6,8 @@ import (
 )
 
 // maxFewAlone and maxFewCoded are the maximum numbers of rows that product_few multiplies, the latter by quantized
-// weights: on an H200, a step of 32 rows of Llama-3.2-1B took 3 % less time with product_wgmma, and one of 64 rows of
-// an 8B model in INT4 17 % less.
+// weights: on an H200, a step of 32 rows of Llama-3.2-1B took 3% less time with product_wgmma, and a step of 64 rows of
+// an 8B model in INT4 17% less.
 const maxFewAlone, maxFewCoded = 16, 32
 
 // A thread block of product_few has up to maxFewWarps warps that multiply, each fewRows rows of weights, and up to
@@ -17,7 +17,7 @@ const maxFewWarps, fewRows, fewStages = 16, 16, 32
 // maxShared is the size in bytes of the shared memory that a thread block may have on compute capability 9.0.
 const maxShared = 227 << 10
 
-// few computes a product of a few rows while rows are alone, if it can: with product_few, whose bits are those of
+// few computes a product of a few rows while rows are alone, if it can: with product_few, which gives the same bits as
 // product_wgmma with t.
 func (d *Device) few(p cpu.Product, gated bool, t wgmmaTile) bool {
 	coded, c, most := p.B.DType.Quantized(), p.B.DType.Coding(), maxFewAlone

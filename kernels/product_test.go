@@ -111,8 +111,8 @@ func TestProduct_BatchBLAS(t *testing.T) {
 }
 
 // TestTiling checks that large products are not split, and that few rows of many columns are split so that every
-// multiprocessor has a thread block. A batch of them must have the largest tiles that still give every multiprocessor
-// one. No part may be empty or exceed the available memory.
+// multiprocessor has a thread block. A batch of them must have the largest tiles with which every multiprocessor still
+// gets a thread block. No part may be empty or exceed the available memory.
 func TestTiling(t *testing.T) {
 	g := &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}
 	choose := func(dtype tensor.DType, m, n, k int, batch ...cpu.Batch) (tile, int) {

@@ -7,8 +7,8 @@ import (
 	"restyle/tensor"
 )
 
-// everyTile launches each tile of products of rows and columns of dim elements in one of the layouts, whichever of them
-// the sizes would choose.
+// everyTile launches each tile of products of rows and columns of dim elements in one of the layouts, whichever of the
+// tiles the sizes would choose.
 func everyTile(d *Device, t tensor.DType, rows, dim int) error {
 	var x, y, w, dw tensor.Tensor
 	cut := func(a *Arena) {
@@ -101,7 +101,7 @@ func codedOf(p [3]cpu.Product) coded {
 	return c
 }
 
-// layerProducts returns the products of a layer: y, dx and dw. dx uses the memory of x, and dy that of y.
+// layerProducts returns the products of a layer: y, dx and dw. dx uses the memory of x, and dy the memory of y.
 func layerProducts(x, w, y, dw tensor.Tensor) [3]cpu.Product {
 	return [3]cpu.Product{
 		{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true},

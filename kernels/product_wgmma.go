@@ -6,18 +6,18 @@ import (
 	"restyle/tensor"
 )
 
-// The kernels of product_wgmma*.cu, for compute capability 9.0: their tiles have wgmmaRows rows, and are multiplied in
+// The tiles of the kernels of product_wgmma*.cu, for compute capability 9.0, have wgmmaRows rows, and are multiplied in
 // steps of wgmmaDepth along k.
 const wgmmaRows, wgmmaDepth = 128, 64
 
-// A wgmmaTile is what a thread block of such a kernel computes at a time: columns of the product, of which so many
-// steps, and of quantized weights so many pieces, each of 64 bytes per row, are in shared memory at a time as fit. In
-// turns, its two warpgroups compute different tiles, if both sums have room in registers.
+// A wgmmaTile is what a thread block of such a kernel computes at a time: columns of the product. As many steps of it
+// as fit are in shared memory at a time, in stages, and for quantized weights as many pieces, each of 64 bytes per row.
+// With turns, its two warpgroups compute different tiles, if there is room for both sums in registers.
 type wgmmaTile struct {
 	columns, stages, pieces int
 	turns                   bool
 	partSteps               int    // of each of the parts that k is divided into; 0: it is not divided
-	gradient                bool   // what follows is the gradient of the activation, where it got p.Pre
+	gradient                bool   // what follows is the gradient of the activation, whose input was p.Pre
 	groups                  groups // the products of experts
 }
 
@@ -60,9 +60,10 @@ func (t wgmmaTile) shared(gated bool) int {
 }
 
 // wgmmaTiling chooses the tile of a product and, unless it must stay whole, divides k, to minimize an estimate of the
-// time, in clocks: that of the tiles, down rows of them, that a multiprocessor computes one after the other. A step
-// takes the tensor cores' time, which was measured on an H200, or that of its bytes, of which 64 come from the cache in
-// a clock. If there is a tile for each multiprocessor at most, its warpgroups share it.
+// time, in clocks: the time of the tiles, down rows of them, that a multiprocessor computes one after the other. A step
+// takes the tensor cores' time, which was measured on an H200, or, if that is longer, the time for its bytes, 64 of
+// which come from the cache per clock. If there is at most one tile for each multiprocessor, its warpgroups share the
+// tile.
 func (g *gpu) wgmmaTiling(p cpu.Product, down int, gated, whole bool) (best wgmmaTile) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	of, bytes := wgmmaTiles, 2*wgmmaDepth // of a step, per column
@@ -112,10 +113,10 @@ func isStored(t tensor.DType) bool { return t == tensor.NF4 }
 const minPartSteps = 8
 
 // wgmma computes a product, and what follows it, on the tensor cores of compute capability 9.0: p's activation or, if
-// it is gated, SwiGLU of gates and ups, the rows of p.B, of which p.C has half as many columns. keep gets the product
-// before that, if it is not the zero Matrix. wgmma reports whether it could: for BF16, with quantized weights but NF4
-// too, and F16, without a batch, if rows consist of 16-byte words. If nothing follows the product, p.C may be F32.
-// Quantized weights have no second pair of operands.
+// gated is true, SwiGLU of gates and ups, which are the rows of p.B; then p.C has half as many columns. keep, if it is
+// not the zero Matrix, gets the product before that. wgmma reports whether it could: it can for BF16, also with
+// quantized weights except NF4, and for F16, without a batch, if rows consist of 16-byte words. If nothing follows the
+// product, p.C may be F32. Quantized weights have no second pair of operands.
 func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 	return d.wgmmaFollowed(p, keep, gated, false)
 }
@@ -123,13 +124,14 @@ func (d *Device) wgmma(p cpu.Product, keep tensor.Matrix, gated bool) bool {
 // actSwiGLU is an activation whose gradient may follow a product, numbered as in package cpu.
 const actSwiGLU = cpu.ActSiLU + 1
 
-// wgmmaFollowed is wgmma or, with gradient, a product times the derivative of p.Act where that got p.Pre, which is as
-// wide as p.C. Of SwiGLU, p.Pre has gates and ups, p.C is the gradient of gates, and keep gets that of ups.
+// wgmmaFollowed is wgmma or, with gradient, a product times the derivative of p.Act at p.Pre, which is as wide as p.C.
+// For SwiGLU, p.Pre has gates and ups, p.C is the gradient of gates, and keep gets the gradient of ups.
 func (d *Device) wgmmaFollowed(p cpu.Product, keep tensor.Matrix, gated, gradient bool) bool {
 	return d.wgmmaOf(p, keep, gated, gradient, coded{})
 }
 
-// wgmmaOf is wgmmaFollowed for p or, if p is the pairs of a coded product, for that, of which it computes the codes.
+// wgmmaOf is wgmmaFollowed for p or, if p is the pairs of a coded product, for the coded product, whose codes it
+// computes.
 func (d *Device) wgmmaOf(p cpu.Product, keep tensor.Matrix, gated, gradient bool, of coded) bool {
 	if p.B.DType.Quantized() && (p.A.Rows > maxConvertedRows && !d.rowsAlone || isStored(p.B.DType) || hasPair(p)) {
 		return false
@@ -213,8 +215,8 @@ func (d *Device) wgmmaTakes(p cpu.Product, keep tensor.Matrix, follows bool) boo
 	return true
 }
 
-// wgmmaTiled is wgmma with a tile. If nothing is kept, keep is any matrix. If p is the pairs of a coded product, that
-// is of; otherwise of is the zero value.
+// wgmmaTiled is wgmma with a tile. If nothing is kept, keep is any matrix. If p is the pairs of a coded product, of is
+// that product; otherwise of is the zero value.
 func (d *Device) wgmmaTiled(p cpu.Product, keep tensor.Matrix, kept, gated bool, t wgmmaTile, of coded) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	down, experts := blocks(m, wgmmaRows), 0 // rows of tiles, at most
@@ -290,7 +292,7 @@ func (t wgmmaTile) macros(p cpu.Product, gated bool) macros {
 // wgmmaMaps are the maps of tiles of a product's operands.
 type wgmmaMaps struct{ a, b, c, keep, a2, b2 cuda.TileMap }
 
-// wgmmaMaps returns the maps for a tile. Of fewer rows of a, a tile is only these; with groups, it is copied as two
+// wgmmaMaps returns the maps for a tile. If a has fewer rows, a tile has only these; with groups, it is copied as two
 // halves.
 func (d *Device) wgmmaMaps(p cpu.Product, keep tensor.Matrix, gated bool, t wgmmaTile) (maps wgmmaMaps) {
 	columns, atOnce := t.out(gated)

@@ -84,7 +84,7 @@ func (d *Device) stopTiming() {
 }
 
 // Profile returns the time of each kernel since the last call, the longest first. It is empty without Options.Sync. On
-// the CPU a kernel's time lasts until the next one begins, or until Sync; of the speeds it has those of products.
+// the CPU a kernel's time lasts until the next one starts, or until Sync, and only products have speeds.
 func (d *Device) Profile() (list []Timing) {
 	d.stopTiming()
 	for t := range maps.Values(d.profile) {

@@ -8,7 +8,7 @@ import (
 )
 
 // TestProfileOnCPU checks that the operations of a CPU are timed with Sync, each by its name, products with their
-// FLOPs, and that nothing is without it.
+// FLOPs, and that nothing is timed without it.
 func TestProfileOnCPU(t *testing.T) {
 	for _, sync := range []bool{true, false} {
 		d, err := Open("cpu", Options{Sync: sync, Threads: 1})

@@ -109,7 +109,7 @@ func TestProfile_CountsByHand(t *testing.T) {
 		{"product 4096x512x300", 0, 2 * rows * 4096 * dim, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.LinearGradient(x(tensor.F32, 4096, dim), x(tensor.F32, rows, 4096), x(tensor.F32, rows, dim), 0, false)
 		}},
-		// The product's bytes and FLOPs do not count as those of the addition.
+		// The product's bytes and FLOPs do not count as the addition's.
 		{"add", 3 * all * bf, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			y := x(tensor.BF16, rows, dim)
 			d.Linear(y, x(tensor.BF16, rows, 4096), x(tensor.BF16, dim, 4096), tensor.Tensor{})

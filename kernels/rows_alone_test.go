@@ -11,10 +11,10 @@ import (
 	"restyle/tensor"
 )
 
-// aloneRows is the number of rows of the test of rows alone.
+// aloneRows is the number of rows in TestSetRowsAlone.
 const aloneRows = 130
 
-// An aloneOp computes out outputs of each of some rows of in inputs, the first of which is row number first.
+// An aloneOp computes out outputs for each of some rows of in inputs, starting at row number first.
 type aloneOp struct {
 	name    string
 	in, out int
@@ -22,7 +22,7 @@ type aloneOp struct {
 	run     func(d *kernels.Device, y, x tensor.Tensor, first int)
 }
 
-// aloneKit has what the operations of rows of a type take besides these.
+// aloneKit has what operations on rows of a type take besides the rows.
 type aloneKit struct {
 	t   testing.TB
 	d   *kernels.Device
@@ -115,8 +115,8 @@ func (k aloneKit) others() []aloneOp {
 	}
 }
 
-// TestSetRowsAlone checks that each row of what a pass computes has the bits of the same row alone, for all types of
-// weights, with k in several parts.
+// TestSetRowsAlone checks that each row of what a pass computes has the same bits as if it were computed by itself, for
+// all types of weights, with k in several parts.
 func TestSetRowsAlone(t *testing.T) {
 	quantized := []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z, tensor.NF4, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0,
 		tensor.Q5_1, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
@@ -129,7 +129,7 @@ func TestSetRowsAlone(t *testing.T) {
 			ops := append(k.products(typ, 1101, 74), k.others()...)
 			for i, q := range quantized {
 				in := 768
-				if i < 4 { // of which rows may have any length
+				if i < 4 { // whose rows may have any length
 					in += 9
 				}
 				if typ == tensor.BF16 || i%3 == 0 {

@@ -11,7 +11,7 @@ type Sizes struct {
 	Type              tensor.DType   // of weights and activations
 	Rows, Longest     int            // tokens of a batch, and of its longest sequence
 	Logits            int            // rows of logits computed at once
-	Dim, Inner, Vocab int            // Inner is that of SwiGLU; 0 without it
+	Dim, Inner, Vocab int            // Inner is SwiGLU's; 0 without it
 	GELU              int            // width of layers with GELU instead; 0 without any
 	Pairs, Expert     int            // pairs of a row and an expert, and the width inside an expert; 0 without a mixture
 	Quantized         int            // most inputs of a layer with quantized weights; 0 without any
@@ -22,7 +22,7 @@ type Sizes struct {
 	LayerNorm         bool           // the norms are LayerNorm instead of RMSNorm
 	QKNorm, Backward  bool
 	Context           int  // positions of the KV cache that rows, or single tokens, are appended to; 0 without one
-	Paged             bool // rows are those of AttentionPaged
+	Paged             bool // AttentionPaged processes the rows
 }
 
 // ScratchOf returns the maximum bytes of scratch memory that the operations of a pass of these sizes need, with this
@@ -114,7 +114,7 @@ func (d *Device) converts(s Sizes) bool {
 		(s.Rows <= maxConvertedRows || d.rowsAlone) && lengths%8 == 0
 }
 
-// activationsScratch is ScratchOf for activations, and the gradients of layers behind them.
+// activationsScratch is ScratchOf for activations, and the gradients of layers after them.
 func (d *Device) activationsScratch(f Fused, s Sizes, atLeast func(lay func(cut cut))) {
 	if !f["swiglu"] {
 		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, false) })
@@ -133,8 +133,8 @@ func (d *Device) activationsScratch(f Fused, s Sizes, atLeast func(lay func(cut 
 	atLeast(func(cut cut) { inputGradientScratch(cut, s.Type, rows("linear_activation", s.GELU), s.GELU) })
 }
 
-// attention is ScratchOf for attention: for the sequences that need most, which are as many of the longest as there are
-// tokens for, and for one token at the end of a KV cache.
+// attention is ScratchOf for attention: for the sequences that need most memory, which are as many of the longest as
+// there are tokens for, and for one token at the end of a KV cache.
 func (s Sizes) attention(gpu bool, f Fused, atLeast func(lay func(cut cut))) {
 	m := s.Attention
 	m.CuSeqlens = []int32{0}

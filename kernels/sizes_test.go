@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestScratchOf checks that ScratchOf returns exactly the bytes of scratch memory that an operation uses, at sizes
-// where that operation needs more than any other.
+// TestScratchOf checks that ScratchOf returns exactly the bytes of scratch memory that an operation uses, at sizes for
+// which that operation needs more than any other.
 func TestScratchOf(t *testing.T) {
 	const f32, bf16 = tensor.F32, tensor.BF16
 	mask := AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 32}
@@ -133,7 +133,7 @@ func TestScratchOfGPU(t *testing.T) {
 }
 
 // TestScratchOfQuantized checks that ScratchOf counts what layers with quantized weights use on a GPU with
-// product_wgmma_quantized.cu, and no dequantized weights where there are none. Nothing runs.
+// product_wgmma_quantized.cu, and no dequantized weights if there are none. Nothing runs.
 func TestScratchOfQuantized(t *testing.T) {
 	for _, c := range []struct {
 		t, w        tensor.DType

@@ -53,7 +53,7 @@ func (d *Device) AddLossTo(sum, losses tensor.Tensor) {
 	sum.F64()[0] += added
 }
 
-// AddSums adds sums of squares, F64, to that of c, in an order that depends only on their number: see SquaresAll.
+// AddSums adds sums of squares, F64, to c's, in an order that depends only on their number: see SquaresAll.
 func (d *Device) AddSums(c Control, sums tensor.Tensor) {
 	want("AddSums", "sums", sums, tensor.F64, sums.Len())
 	d.ran("add_sums")
@@ -75,8 +75,7 @@ func (d *Device) AddSums(c Control, sums tensor.Tensor) {
 //	scale = unscale · min(1, limit / (norm + 1e-6))
 //
 // as torch.nn.utils.clip_grad_norm_ computes it. unscale is one over the factor that the loss was multiplied by,
-// usually
-// 1. The step is taken if loss and norm are finite. Then norm² replaces the sum of squares.
+// usually 1. The step is taken if loss and norm are finite. Then norm² replaces the sum of squares.
 func (d *Device) Decide(c Control, limit, unscale float64) {
 	d.ran("decide")
 	if d.gpu != nil {

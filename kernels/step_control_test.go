@@ -13,7 +13,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestAddSquares compares with the sum in float64, over elements whose squares overflow or underflow float32, and
+// TestAddSquares compares the sum with a sum in float64, over elements whose squares overflow or underflow float32, and
 // checks that any number of threads gives the same bits.
 func TestAddSquares(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
@@ -84,7 +84,8 @@ func control(t testing.TB, d *kernels.Device) kernels.Control {
 	return c
 }
 
-// decideScaled returns the result of a step whose gradient is scaled by 1,024, with the factor of the unscaled one.
+// decideScaled returns the result of a step whose gradient is scaled by 1,024, with the factor of the unscaled
+// gradient.
 func decideScaled(t *testing.T, d *kernels.Device, loss, g []float32, limit float64) kernels.StepResult {
 	t.Helper()
 	const scale = 1024

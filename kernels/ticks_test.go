@@ -6,7 +6,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestTicks checks that all ticks have been executed after Sync, and that those of a GPU come in order, not before what
+// TestTicks checks that all ticks have been executed after Sync, and that a GPU's ticks come in order, not before what
 // is queued before them.
 func TestTicks(t *testing.T) {
 	EachDeviceAndEmulated(t, func(t *testing.T, d *Device) {

@@ -19,8 +19,8 @@ import (
 // With dropout, the x of each part is a Dropout(x) of its own, as in PEFT, and its part of dx goes back through that.
 //
 // The parameters are F32. Products use copies of them in the model's type, made at the start of a pass: the a of all
-// parts one below the other, so that x is read once, and the s·b of each part beside the others' and zero elsewhere, so
-// that all of y is one product. The backward pass computes u again if it recomputes anything, or with dropout.
+// parts one below the other, so that x is read once, and the s·b of each part next to the others' and zero elsewhere,
+// so that all of y is one product. The backward pass computes u again if it recomputes anything, or with dropout.
 type adapter struct {
 	a, b  tensor.Tensor // the copies, [rank, in] and [out, rank]
 	whole tensor.Tensor // F32 [rank, in], the parameters a of all parts
@@ -39,7 +39,7 @@ type adapterPart struct {
 	number              uint64 // among the model's parameters
 }
 
-// The names of an adapter's parameters end in these, behind the layer's name, as PEFT's do.
+// The names of an adapter's parameters end in these, after the layer's name, as PEFT's do.
 const factorA, factorB = ".lora_A.weight", ".lora_B.weight"
 
 func (p Param) factorA() bool { return strings.HasSuffix(p.Name, factorA) }
@@ -236,7 +236,7 @@ type lowRank struct {
 	rate float64         // of dropout: Options.AdapterDropout in a pass of Gradient, otherwise 0
 	key  uint64
 
-	columns tensor.Tensor // I32 [rows, 2] those of each row's adapter in the room; the zero Tensor: no row has one
+	columns tensor.Tensor // I32 [rows, 2] of each row's adapter in the room; the zero Tensor: no row has one
 }
 
 // allocLowRank allocates room for the widest of a model's adapters.
@@ -304,7 +304,7 @@ func (a *adapter) u(p *pass, rows int) tensor.Tensor {
 	return p.lowRank.u.Part(0, rows, a.a.Dim(0))
 }
 
-// key is another for each part and batch.
+// key returns a different key for each part and batch.
 func (part adapterPart) key(p *pass) uint64 { return kernels.Mix64(p.lowRank.key + part.number) }
 
 // drops reports whether the adapter's gradient goes back through dropout, and so cannot be a second pair of the
@@ -337,7 +337,7 @@ func (a *adapter) backBehind(p *pass, dy, w tensor.Tensor, pair []kernels.Pair) 
 	return dx
 }
 
-// pairAfter is pair for the input that a norm makes of h.
+// pairAfter does what pair does, for the input that a norm makes of h.
 func (a *adapter) pairAfter(p *pass, h tensor.Tensor, n norm) []kernels.Pair {
 	if a.idle(p) {
 		return nil

@@ -66,8 +66,8 @@ func product(a, b []float32, rows, inner, columns int, trans bool) []float32 {
 }
 
 // TestAdapters_AreOfMergedWeights compares a model with adapters to one with the weights W + s·B·A. Both have the same
-// losses, hidden states and next tokens, and the gradients of A and B follow from that of the merged weight: dA =
-// s·Bᵀ·dW and dB = s·dW·Aᵀ.
+// losses, hidden states and next tokens, and the gradients of A and B follow from the gradient of the merged weight:
+// dA = s·Bᵀ·dW and dB = s·dW·Aᵀ.
 func TestAdapters_AreOfMergedWeights(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, recompute := range []Recompute{RecomputeNone, RecomputeAttention, RecomputeLayer} {

@@ -73,7 +73,7 @@ func (l *attention) forward(p *pass, acts *attentionActs, s stream) stream {
 	return stream{acts.h, p.branch}
 }
 
-// attend is forward without its last product. The backward pass does not need the output of that.
+// attend computes forward without its last product. The backward pass does not need the output of that product.
 func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 	dev, cfg := p.dev, l.cfg
 	l.norm.forward(dev, acts.normActs, s)
@@ -126,8 +126,8 @@ func (l *attention) trainable() bool {
 	return l.norm.trainable() || l.qkv.trainable() || l.qNorm.trainable() || l.kNorm.trainable() || l.o.trainable()
 }
 
-// flops is linear.flops for this half. Per pair of a position and one of its context positions, attention takes two
-// operations forward and four backward, times heads · headDim.
+// flops returns what linear.flops does, for this half. Per pair of a position and one of its context positions,
+// attention takes two operations forward and four backward, times heads · headDim.
 func (l *attention) flops(below bool, context float64) float64 {
 	below = below || l.norm.trainable()
 	n := l.qkv.flops(below)

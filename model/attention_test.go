@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAttention_UnscaledScores checks that scores that are not divided by √HeadDim are those of queries √HeadDim times
-// as long, divided: of a whole sequence and with a cache, fused and not, on the CPU and on a GPU.
+// TestAttention_UnscaledScores checks that scores that are not divided by √HeadDim equal the divided scores of
+// queries √HeadDim times as long: of a whole sequence and with a cache, fused and not, on the CPU and on a GPU.
 func TestAttention_UnscaledScores(t *testing.T) {
 	for _, fused := range []kernels.Fused{nil, kernels.All()} {
 		for _, dev := range []*kernels.Device{

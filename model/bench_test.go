@@ -76,9 +76,9 @@ func BenchmarkGradient(b *testing.B) {
 	}
 }
 
-// BenchmarkPool measures what many sequences at once gain, and what it costs that each is as if alone: tokens per
-// second that a model of the size of SmolLM2-135M generates, 32 each after prompts of 128, as one sequence in a KVCache
-// and as one, eight and 32 in a Pool. They take turns, and the median counts.
+// BenchmarkPool measures what many sequences at once gain, and what it costs that each is computed as if it were the
+// only one: tokens per second that a model of the size of SmolLM2-135M generates, 32 each after prompts of 128, as
+// one sequence in a KVCache and as one, eight and 32 in a Pool. They take turns, and the median counts.
 func BenchmarkPool(b *testing.B) {
 	cfg := Config{Family: "llama", Vocab: 49152, Dim: 576, Inner: 1536, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64,
 		MaxPositions: 8192, NormEps: 1e-5, RoPETheta: 100000, Tied: true, PadID: -1}

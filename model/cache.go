@@ -112,8 +112,8 @@ func (m *Model) tokenRange(ids []int32) (end func()) {
 	return m.dev.Range("prompt")
 }
 
-// extendBy is Extend, but leaves the logits on the device. If choiceOnly, it may leave only the model's choice there,
-// see decode.
+// extendBy does what Extend does, but leaves the logits on the device. If choiceOnly, it may leave only the model's
+// choice there, see decode.
 func (m *Model) extendBy(c *KVCache, ids []int32, choiceOnly bool) (logits tensor.Tensor, err error) {
 	if err := OneSequence(ids).check(m.cfg, max(len(ids), 1)); err != nil {
 		return logits, err

@@ -63,7 +63,7 @@ const (
 	GELUTanh  GELU = "tanh"
 )
 
-// Upper bounds on sizes. They are far above those of any model, and keep the products of two sizes, the number of
+// Upper bounds on sizes. They are far above the sizes of any model, and keep the products of two sizes, the number of
 // parameters and the number of their bytes within 63 bits.
 const (
 	maxWidth     = 1 << 22
@@ -167,6 +167,6 @@ func (c Config) eachTensor(f func(p Param, times int)) {
 	}
 }
 
-// Params lists the model's parameters in memory order, without memory behind them. The weights of q, k and v are
-// adjacent, and so are their biases, and those of gate and up: each such run is one matrix.
+// Params lists the model's parameters in memory order, without backing memory. The weights of q, k and v are
+// adjacent, and so are their biases. The same holds for gate and up. Each such run is one matrix.
 func (c Config) Params() []Param { return ParamsOf(c, Options{}) }

@@ -23,7 +23,7 @@ func newEmbedding(cfg Config, b *builder) embedding {
 	return e
 }
 
-// forward reads the rows of the tokens into h. Those of the positions become a branch, which the first norm adds.
+// forward reads the rows of the tokens into h. The rows of the positions become a branch, which the first norm adds.
 func (e embedding) forward(p *pass, h tensor.Tensor) stream {
 	p.dev.Embedding(h, e.w, p.ids)
 	if !e.positions.w.Ok() {

@@ -50,7 +50,7 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 	return s
 }
 
-// PoolBytesOf is Model.PoolBytes of a model that New would open on a device.
+// PoolBytesOf returns what Model.PoolBytes would return for a model that New opens on a device.
 func PoolBytesOf(dev *kernels.Device, cfg Config, opts Options, o PoolOptions) (block, rest int, err error) {
 	if opts, err = opts.on(dev).withDefaults(cfg); err != nil {
 		return 0, 0, err
@@ -100,7 +100,7 @@ func (c Config) widestBias() (widest int) {
 	return widest
 }
 
-// ParamsOf lists the parameters of a model as Model.Params does, without memory behind them, for estimates.
+// ParamsOf lists the parameters of a model as Model.Params does, without backing memory, for estimates.
 func ParamsOf(cfg Config, opts Options) (params []Param) {
 	opts, err := opts.withDefaults(cfg)
 	if err != nil {
@@ -130,7 +130,7 @@ func FLOPs(cfg Config, opts Options, context float64) (total float64) {
 	return total
 }
 
-// count calls f with the parts of a model without memory behind them.
+// count calls f with the parts of a model, without backing memory.
 func (o Options) count(cfg Config, f func(parts, *builder)) {
 	kernels.SizeOf(func(w *kernels.Arena) {
 		kernels.SizeOf(func(g *kernels.Arena) {

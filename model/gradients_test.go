@@ -58,7 +58,7 @@ func TestGradients_OfOneKind(t *testing.T) {
 				bytes := 0
 				for name, g := range got {
 					bytes += 4 * len(g)
-					// The products of a part may be split differently from those of the whole.
+					// The products of a part may be split differently from the products of the whole.
 					if e := distance(g, want[name]); e > 1e-6 {
 						t.Errorf("%s alone is off by %.2g", name, e)
 					}

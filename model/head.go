@@ -7,7 +7,7 @@ import (
 
 // The head multiplies by the vocabulary. With a large one, that is a fifth of all arithmetic, and the logits would take
 // more memory than everything else. So only target positions go through the head, in chunks: the logits of a chunk
-// become losses and gradients before those of the next chunk are computed.
+// become losses and gradients before the logits of the next chunk are computed.
 //
 // Logits are F32 even if the model is BF16 or F16: a loss is the difference of two of them. Logits of trained models
 // reach 20, where rounding to BF16 is off by up to 0.06.
@@ -77,7 +77,8 @@ func (m *Model) headLoss(p *pass, scale float32, gradient bool) {
 	}
 }
 
-// Logits calls f with the logits of every position of a batch, in order. The slice is used again for the next one.
+// Logits calls f with the logits of every position of a batch, in order. The slice is used again for the next
+// position.
 func (m *Model) Logits(b Batch, f func(position int, logits []float32)) error {
 	b.Labels = nil
 	p, err := m.newPass(b)

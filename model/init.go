@@ -15,7 +15,7 @@ func (m *Model) Init(seed uint64, std float64) {
 	}
 }
 
-// InitLayer is Init for the parameters of one layer, or of Outside.
+// InitLayer does what Init does, for the parameters of one layer, or of Outside.
 func (m *Model) InitLayer(layer int, seed uint64, std float64) {
 	for i, p := range m.params {
 		if p.Layer != layer || p.Adapter || p.W.DType.Quantized() {
@@ -38,7 +38,7 @@ func (m *Model) InitLayer(layer int, seed uint64, std float64) {
 }
 
 // InitAdapters sets the first weights of adapters, as PEFT does: each a is drawn uniformly from ±1/√in, and b is 0, so
-// that the model is at first that without adapters. Each a has its own generator, as in Init.
+// that at first the model equals the model without adapters. Each a has its own generator, as in Init.
 func (m *Model) InitAdapters(seed uint64) {
 	for i, p := range m.params {
 		if !p.Adapter {

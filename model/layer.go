@@ -42,7 +42,7 @@ func newParts(cfg Config, b *builder, o Options) (p parts) {
 	return p
 }
 
-// overlay builds layers. Those that reuse the memory of others begin at the same places, even if some are smaller, so
+// overlay builds layers. Layers that reuse the memory of others start at the same places, even if some are smaller, so
 // that no layer has memory in common with the next one.
 func (b *builder) overlay(cfg Config, each []func(), o Options) {
 	adjacent, largest := len(each), 0 // bytes of weights

@@ -11,7 +11,7 @@ import (
 	"restyle/tensor"
 )
 
-// rotations are the kinds of positions of heads of 8 elements, of models that were pretrained with a context of
+// rotations returns the kinds of positions of heads of 8 elements, of models that were pretrained with a context of
 // original positions.
 func rotations(original int) map[string]Config {
 	scaled := func(s RoPEScaling) Config { return Config{MaxPositions: original, RoPEScaling: &s} }
@@ -39,7 +39,7 @@ var attentions = map[string]func(c *Config){
 // of another length takes them further off.
 const lengthsLimit = 1e-4
 
-// fixed returns the configuration whose frequencies are always those of a pass of c over n positions.
+// fixed returns the configuration whose frequencies are always the same as in a pass of c over n positions.
 func (c Config) fixed(n int) Config {
 	was, scale := c.InvFreq(n), c.RoPEScaling.Attention()
 	c.RoPEScaling = nil
@@ -55,8 +55,8 @@ func (c Config) fixed(n int) Config {
 
 // TestDecode_PastEveryLength decodes token by token, past every length at which positions or attention change: the
 // context of pretraining, the window, and on a CPU the tiles and chunks of attention and of a prompt. It compares with
-// a pass over all tokens, or if frequencies depend on the length, with a model that has those of this length and the
-// same keys. In between, another cache of the model is at another length.
+// a pass over all tokens, or if frequencies depend on the length, with a model that has the frequencies of this length
+// and the same keys. In between, another cache of the model is at another length.
 func TestDecode_PastEveryLength(t *testing.T) {
 	type run struct {
 		original, most int // lengths

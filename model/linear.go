@@ -63,7 +63,7 @@ func (b *builder) linear(in int, bias bool, parts ...rows) linear {
 	return l
 }
 
-// unadapted is linear for a layer that cannot have an adapter.
+// unadapted does what linear does, for a layer that cannot have an adapter.
 func (b *builder) unadapted(in int, bias bool, parts ...rows) linear {
 	l := linear{parts: b.matrices(in, parts...)}
 	if bias {
@@ -124,7 +124,8 @@ func (l linear) backward(p *pass, dx tensor.Tensor, addToDx bool, dy, x tensor.T
 	l.gradients(p.dev, dy, x, overwrite)
 }
 
-// backwardSwiGLU is backward through the SwiGLU before the layer, x = SwiGLU(gateUp): it overwrites dGateUp.
+// backwardSwiGLU does what backward does, and continues through the SwiGLU before the layer, x = SwiGLU(gateUp): it
+// overwrites dGateUp.
 func (l linear) backwardSwiGLU(p *pass, dGateUp, dy, x, gateUp tensor.Tensor) {
 	l.gradients(p.dev, dy, x, p.overwrite)
 	pair := l.adapter.backward(p, dy, x, p.overwrite)
@@ -135,7 +136,8 @@ func (l linear) backwardSwiGLU(p *pass, dGateUp, dy, x, gateUp tensor.Tensor) {
 	p.dev.SwiGLULinearBackward(dGateUp, dy, l.w(), gateUp, pair...)
 }
 
-// backwardGELU is backward through the GELU before the layer, x = GELU(pre): it overwrites dpre.
+// backwardGELU does what backward does, and continues through the GELU before the layer, x = GELU(pre): it overwrites
+// dpre.
 func (l linear) backwardGELU(p *pass, dpre, dy, x, pre tensor.Tensor, form GELU) {
 	l.gradients(p.dev, dy, x, p.overwrite)
 	pair := l.adapter.backward(p, dy, x, p.overwrite)
@@ -193,7 +195,7 @@ func (l linear) decode(p *pass, y, h tensor.Tensor, n norm) {
 	}
 }
 
-// decodeSwiGLU is decode, and SwiGLU of the output. gateUp is undefined afterwards.
+// decodeSwiGLU does what decode does, and then computes SwiGLU of the output. gateUp is undefined afterwards.
 func (l linear) decodeSwiGLU(p *pass, y, gateUp, h tensor.Tensor, n norm) {
 	if len(l.parts) > 1 {
 		l.decode(p, gateUp, h, n)
@@ -208,7 +210,7 @@ func (l linear) decodeAdd(p *pass, h, x tensor.Tensor) {
 	p.dev.LinearAdd(h, x, l.w(), l.bias.w, l.adapter.pair(p, x)...)
 }
 
-// decodeAddBefore is decodeAdd, and prefetches the weights of the next layer, or the first part of them.
+// decodeAddBefore does what decodeAdd does, and prefetches the weights of the next layer, or the first part of them.
 func (l linear) decodeAddBefore(p *pass, next linear, h, x tensor.Tensor) {
 	p.dev.LinearAddBefore(next.parts[0].w, h, x, l.w(), l.bias.w, l.adapter.pair(p, x)...)
 }

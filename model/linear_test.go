@@ -27,7 +27,7 @@ func TestLinear_FieldsStayInFile(t *testing.T) {
 	}
 }
 
-// linearFields returns where the package's files, but for linear.go, and another one name fields of linear.
+// linearFields returns where the package's files, except linear.go, and one more file name fields of linear.
 func linearFields(t *testing.T, planted string) (places []string) {
 	t.Helper()
 	set := token.NewFileSet()

@@ -169,14 +169,14 @@ func (l *mixture) forward(p *pass, acts *layerActs, s stream) stream {
 	return stream{a.h, p.branch}
 }
 
-// combine is the last product of the experts, whose weighted sum it stores in p.branch.
+// combine computes the last product of the experts, and stores their weighted sum in p.branch.
 func (l *mixture) combine(p *pass, acts *layerActs) {
 	a, r := &acts.mixture, acts.mixture.routing
 	l.down.forwardGrouped(p.dev, p.mixture.pairs, a.act, r.Offsets, p.rows)
 	p.dev.Combine(p.branch, p.mixture.pairs, r, true)
 }
 
-// activate is forward without its last product. The backward pass does not need the output of that.
+// activate computes forward without its last product. The backward pass does not need the output of that product.
 func (l *mixture) activate(p *pass, acts *layerActs, s stream) {
 	a := &acts.mixture
 	l.norm.forward(p.dev, a.normActs, s)
@@ -223,7 +223,7 @@ func (m *Model) zeroBalance(p *pass) {
 
 // balanceOf returns the balance for the backward pass. The auxiliary loss is experts · Σ f·P (Fedus et al. 2022), with
 // the share f of tokens that chose an expert and its mean probability P, over n = live·layers tokens of all layers: its
-// gradient is that of experts/n² · Σ counts · Σ p.
+// gradient equals the gradient of experts/n² · Σ counts · Σ p.
 func (p *mixturePass) balanceOf() kernels.Balance {
 	if p.balance == 0 {
 		return kernels.Balance{}

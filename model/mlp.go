@@ -59,7 +59,7 @@ func (l *mlp) forward(p *pass, all *layerActs, s stream) stream {
 	return stream{all.mlp.h, p.branch}
 }
 
-// activate is forward without its last product. The backward pass does not need the output of that.
+// activate computes forward without its last product. The backward pass does not need the output of that product.
 func (l *mlp) activate(p *pass, all *layerActs, s stream) {
 	acts := &all.mlp
 	l.norm.forward(p.dev, acts.normActs, s)

@@ -25,9 +25,9 @@ type Model struct {
 	extendArena *kernels.Arena // of Extend; nil until its first call
 	extendPass  *pass          // the last one of Extend
 
-	// Before, if not nil, is called before what uses the weights of a layer is queued: with Outside at the beginning of
-	// the forward pass, then with the first layer and so on, and in the backward pass with the last layer and so on. If
-	// the model has adapters, their weights are used after the first call. LossByLayer does not call it, nor Extend with
+	// Before, if not nil, is called before what uses the weights of a layer is queued: with Outside at the start of the
+	// forward pass, then with the first layer and so on, and in the backward pass with the last layer and so on. If the
+	// model has adapters, their weights are used after the first call. LossByLayer does not call it, nor Extend with
 	// one token, unless there is ReuseWeights.
 	Before func(layer int)
 
@@ -122,7 +122,8 @@ func (m *Model) Close() error {
 		m.rope.arena.Close())
 }
 
-// zeroGradients makes the gradients of a layer those of a batch without targets, which overwrites them or adds to them.
+// zeroGradients sets the gradients of a layer as a batch without targets would, which overwrites them or adds to
+// them.
 func (m *Model) zeroGradients(layer int, overwrite bool) {
 	for _, p := range m.params {
 		if p.Layer == layer && p.Trainable() && overwrite {

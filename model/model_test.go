@@ -333,8 +333,8 @@ func TestFrozen_SameGradients(t *testing.T) {
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
 // TestHead_LogitsChunks checks the head when it processes its rows in logits chunks of as many rows as fit in
-// HeadBytes. Losses and gradients must equal those of a single chunk, apart from the order of sums, and the logits must
-// take no more memory than HeadBytes.
+// HeadBytes. Losses and gradients must equal the results with a single chunk, apart from the order of sums, and the
+// logits must take no more memory than HeadBytes.
 func TestHead_LogitsChunks(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, opts := range []Options{

@@ -11,7 +11,7 @@ type names struct {
 	expertGateUp           []string
 	expertDown             string
 	transposed             bool              // files store the matrices in layers as [in, out]
-	keys                   map[string]string // of config.json, where they are not Llama's
+	keys                   map[string]string // of config.json, if they are not Llama's
 }
 
 var (

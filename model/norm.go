@@ -85,7 +85,7 @@ func (n norm) backward(p *pass, dx tensor.Tensor, acts normActs) {
 	p.dev.AddRMSNormBackward(p.dh, n.whole(), dx, acts.h, n.w, acts.rstd)
 }
 
-// backwardFirst is the backward pass of the last norm, where the residual stream ends: it overwrites dh.
+// backwardFirst computes the backward pass of the last norm, where the residual stream ends: it overwrites dh.
 func (n norm) backwardFirst(dev *kernels.Device, dh, dx tensor.Tensor, acts normActs, overwrite bool) {
 	n.zeroGradients(dev, overwrite)
 	if n.centered {

@@ -8,8 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// Recompute is which activations the backward pass computes again instead of keeping them (gradient checkpointing). The
-// results are the same, bit for bit.
+// Recompute says which activations the backward pass computes again instead of keeping them (gradient checkpointing).
+// The results are the same, bit for bit.
 type Recompute string
 
 const (
@@ -21,7 +21,7 @@ const (
 	RecomputeLayer Recompute = "layer"
 )
 
-// ParseRecompute reads none, attention or layer.
+// ParseRecompute parses none, attention or layer.
 func ParseRecompute(s string) (Recompute, error) {
 	switch r := Recompute(s); r {
 	case RecomputeNone, RecomputeAttention, RecomputeLayer:
@@ -61,8 +61,8 @@ type Options struct {
 	// Recompute is what the backward pass recomputes. Default RecomputeNone.
 	Recompute Recompute
 	// ReuseGradients is how many adjacent layers have memory for gradients of their own; the layers before them use the
-	// same memory again. The caller must use the gradients in Gradients.After. Those of layers are then always a batch's
-	// own, whatever Gradients.Overwrite says. Default 0: every layer has its own memory.
+	// same memory again. The caller must use the gradients in Gradients.After. The gradients of layers are then always a
+	// batch's own, whatever Gradients.Overwrite says. Default 0: every layer has its own memory.
 	ReuseGradients int
 	// ReuseWeights is how many adjacent layers have memory for weights of their own; the layers after them use the same
 	// memory again. The caller must have the weights of a layer there when they are used: in LossByLayer's step, or in
@@ -70,8 +70,8 @@ type Options struct {
 	// every layer has its own memory.
 	ReuseWeights int
 	// GradType is the type of the gradients of matrices that a batch writes only once, F32 or BF16. BF16 halves their
-	// memory and suits a step of one batch. They are the matrices in layers, and that of an untied head if MaxTokens rows
-	// of logits are one chunk (see HeadBytes). All other gradients are sums and stay F32. Default F32.
+	// memory and suits a step of one batch. They are the matrices in layers, and the matrix of an untied head if
+	// MaxTokens rows of logits are one chunk (see HeadBytes). All other gradients are sums and stay F32. Default F32.
 	GradType tensor.DType
 	// HeadBytes limits the memory of logits: the head multiplies as many rows at once as fit, at least one. Default 512
 	// MiB; on a GPU 1/32 of its memory, at most 4 GiB. Each chunk reads and writes the gradient of the head once, so a

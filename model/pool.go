@@ -127,7 +127,7 @@ func (m *Model) NewPool(o PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
-// PoolBytes returns the bytes of memory that each block of such a pool takes, and those of the rest: activations,
+// PoolBytes returns the bytes of memory that each block of such a pool takes, and the bytes of the rest: activations,
 // logits, and scratch memory, which all models of a device share.
 func (m *Model) PoolBytes(o PoolOptions) (block, rest int, err error) {
 	if o, err = o.check(m); err != nil {
@@ -168,7 +168,8 @@ func (m *Model) poolSizes(o PoolOptions) kernels.Sizes {
 // blocksOf returns the number of blocks that tokens fill.
 func blocksOf(tokens int) int { return (tokens + PoolBlock - 1) / PoolBlock }
 
-// Blocks returns the number of blocks, MaxRows the most tokens of a step, and MaxPieces the most pieces.
+// Blocks returns the number of blocks, MaxRows the maximum number of tokens of a step, and MaxPieces the maximum
+// number of pieces.
 func (p *Pool) Blocks() int    { return p.o.Blocks }
 func (p *Pool) MaxRows() int   { return p.o.Rows }
 func (p *Pool) MaxPieces() int { return p.o.Pieces }
@@ -219,8 +220,8 @@ func (p *Pool) compute(pass *pass, choose bool) {
 	}
 }
 
-// A poolGraph is what a graph of a step serves: so many sequences, of at most so many blocks each. Of the rest its
-// kernels read the addresses.
+// A poolGraph says what a graph of a step serves: a number of sequences, of at most a number of blocks each. Of
+// everything else, its kernels read the addresses.
 type poolGraph struct {
 	rows, width int
 	angles      uintptr
@@ -259,7 +260,7 @@ func (p *Pool) fill(pieces []Piece) (filled []Piece, width int) {
 	return filled, min(width, blocksOf(p.o.Context))
 }
 
-// launch is compute by a graph, which it captures the second time.
+// launch does what compute does, by a graph, which it captures the second time.
 func (p *Pool) launch(pass *pass, width int) {
 	key := poolGraph{pass.rows, width, p.m.rope.cos.Addr, p.m.dev.ScratchMoves(), pass.lowRank.columns.Ok()}
 	switch graph, before := p.graphs[key]; {
@@ -278,8 +279,8 @@ func (p *Pool) launch(pass *pass, width int) {
 	}
 }
 
-// results downloads what comes after the pieces that asked: the logits of the first so many of them, and of the others
-// only the choices, and the logits where there is none.
+// results downloads what comes after the pieces that asked. The first of them, whole in number, get the logits, and the
+// others only the choices, or the logits if there is no choice.
 func (p *Pool) results(pass *pass, pieces int, asked []int, whole int) ([]Next, error) {
 	all, dev, vocab := make([]Next, pieces), p.m.dev, p.m.cfg.Vocab
 	n := len(asked)

@@ -84,8 +84,8 @@ func (p *Pool) mix(t *testing.T, r *rand.Rand, all []*pooled) {
 	}
 }
 
-// poolCases are models and how far a KVCache's logits may be from a pool's, whose sums have other orders; in 16 bits,
-// other values are rounded up, here of a model that makes much of small differences.
+// poolCases returns models and how far a KVCache's logits may be from a pool's, whose sums have other orders; in 16
+// bits, other values are rounded up, here of a model that makes much of small differences.
 func poolCases() (cases []struct {
 	name  string
 	cfg   Config
@@ -118,7 +118,7 @@ func poolCases() (cases []struct {
 }
 
 // TestPool_RowsAlone checks that the logits of a token in random pieces and random company have the bits of the same
-// token alone, token by token or as one prompt, and are near those of a KVCache.
+// token without company, token by token or as one prompt, and are near a KVCache's logits.
 func TestPool_RowsAlone(t *testing.T) {
 	for _, c := range poolCases() {
 		t.Run(fmt.Sprint(c.name, " ", c.opts.DType), func(t *testing.T) {

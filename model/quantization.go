@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// A Quantization is the types of a model's quantized weights, or 0 for weights that are not quantized. The zero value
-// quantizes nothing. Norms, biases, learned positions and routers are never quantized.
+// A Quantization holds the types of a model's quantized weights, or 0 for weights that are not quantized. The zero
+// value quantizes nothing. Norms, biases, learned positions and routers are never quantized.
 type Quantization struct {
 	Layers tensor.DType // of the linear layers in the model's layers
 	Head   tensor.DType // of the head, and so of an embedding that is tied to it

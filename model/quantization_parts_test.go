@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// mixedShape is a model with matrices of all kinds but for experts, and mixtures are quantizations of its layers by
+// mixedShape is a model with matrices of all kinds except experts, and mixtures are quantizations of its layers by
 // which the parts of a matrix differ, or of which a layer or the embedding differs from others.
 var mixedShape = Config{Family: "qwen3", Vocab: 40, Dim: 32, Inner: 48, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
 	MaxPositions: 64, NormEps: 1e-5, RoPETheta: 10000, QKNorm: true, PadID: -1}

@@ -50,10 +50,11 @@ func testGPU(t *testing.T, o kernels.Options) *kernels.Device {
 	return dev
 }
 
-// TestINT8Activations compares the logits of INT8 weights and activations on a GPU with the CPU's. In F32
-// and F16, both quantize all activations, and differ where rounding before moves a code. In BF16, the GPU quantizes
-// those of the prompt only: the logits after that are as near, and those of answers as near as quantization allows,
-// which is half of each limit. Without a row that is quantized, they are the bits of INT8 weights alone.
+// TestINT8Activations compares the logits of INT8 weights and activations on a GPU with the CPU's. In F32 and F16,
+// both quantize all activations, and differ where rounding before moves a code. In BF16, the GPU quantizes only the
+// activations of the prompt: the logits after it are as near, and the logits of answers as near as quantization
+// allows, which is half of each limit. Without a row that is quantized, the logits have the bits of INT8 weights
+// only.
 func TestINT8Activations(t *testing.T) {
 	const many, few = 20, 5 // tokens of a prompt, more and fewer than a GPU multiplies without quantizing them
 	for _, c := range []struct {

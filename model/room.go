@@ -17,14 +17,15 @@ import (
 //	y = x Wᵀ + u bᵀ
 //
 // A product with 0 adds 0 to a sum, which changes none of its bits. So a row has the same bits whichever other adapters
-// there are, and a row without an adapter has those of the model alone. All columns are multiplied, because on a GPU
-// the order of the sums of u follows from their number.
+// there are, and a row without an adapter has the bits of the model without adapters. All columns are multiplied,
+// because on a GPU the order of the sums of u follows from their number.
 
-// Columns are those of an adapter, From to To without To. The zero value has none, and is the model itself.
+// Columns are the columns of an adapter, From up to but not including To. The zero value has none, and means the
+// model itself.
 type Columns struct{ From, To int }
 
 // adapterUnit is what the columns of an adapter are padded to: what tensor cores multiply at once, so that a column's
-// place among those of an instruction is always the same.
+// place among the columns of an instruction is always the same.
 const adapterUnit = 16
 
 // Factors are the adapter of one module: it adds Scale·B(A x) to the module's output W x.
@@ -110,8 +111,8 @@ func AdapterWidth(cfg Config, ranks map[string]int) (width int, err error) {
 	return width, nil
 }
 
-// AdapterRoom returns the smallest Options.AdapterRoom of at least so many columns for adapters of these widths. They
-// may fit into a room and not into a larger one, because each ends elsewhere among the layer's columns.
+// AdapterRoom returns the smallest Options.AdapterRoom, not below least, that has room for adapters of these widths.
+// They may fit into a room and not into a larger one, because each ends elsewhere among the layer's columns.
 func AdapterRoom(least int, widths ...int) int {
 	for columns := (least + adapterUnit - 1) / adapterUnit * adapterUnit; ; columns += adapterUnit {
 		var taken []Columns
@@ -126,13 +127,13 @@ func AdapterRoom(least int, widths ...int) int {
 	}
 }
 
-// PlaceAdapter returns columns for an adapter beside those that are taken, and false if there is no room.
+// PlaceAdapter returns columns for an adapter that are not taken, and false if there is no room.
 func (m *Model) PlaceAdapter(width int, taken []Columns) (Columns, bool) {
 	return place(m.opts.AdapterRoom, width, taken)
 }
 
 // place returns the first columns of a room that are free. No part of kernels.PairDepth columns, of a layer of up to
-// three modules, ends among them: where one does, two sums are added up.
+// three modules, ends among them: if one did, two sums would be added up.
 func place(room, width int, taken []Columns) (Columns, bool) {
 	for c := (Columns{0, width}); c.To <= room; c = (Columns{c.From + adapterUnit, c.To + adapterUnit}) {
 		cut := false
@@ -148,8 +149,8 @@ func place(room, width int, taken []Columns) (Columns, bool) {
 }
 
 // SetAdapter puts an adapter into columns that no row of a step has: those that PlaceAdapter returned for its
-// AdapterWidth. Modules that it has no factors for stay as they are. Factors are stored in the model's type. An error
-// about one that cannot be has changed nothing.
+// AdapterWidth. Modules that it has no factors for stay as they are. Factors are stored in the model's type. If there
+// is an error because one cannot be stored, nothing has changed.
 func (m *Model) SetAdapter(at Columns, modules map[string]Factors) error {
 	width := at.To - at.From
 	err := m.eachNeighbor(func(a *adapter, i int, n neighbor) error {
@@ -214,8 +215,8 @@ func (f Factors) check(n neighbor, in, width int, t tensor.DType) error {
 	return nil
 }
 
-// zeroPairsMatter reports whether a row without an adapter has other bits beside one with an adapter than in a step
-// without any.
+// zeroPairsMatter reports whether a row without an adapter has other bits in a step with a row that has an adapter
+// than in a step without any.
 func (m *Model) zeroPairsMatter() bool {
 	return slices.ContainsFunc(m.opts.Quantization.Types(), m.dev.ZeroPairMatters)
 }

@@ -56,8 +56,8 @@ func beside(o Options, all map[string]Factors) (Options, map[string][]float32) {
 }
 
 // TestRoom_AdaptersAreAlone computes sequences of a model and of three adapters that share it, in random pieces and
-// company. Their logits have the bits of a model without others, also where others were before, and are near those of
-// a model with an adapter of its own.
+// company. Their logits have the bits of a model without others, also in columns where others were before, and are
+// near the logits of a model with an adapter of its own.
 func TestRoom_AdaptersAreAlone(t *testing.T) {
 	for _, c := range poolCases() {
 		if c.opts.Adapter != nil && c.opts.Quantization.None() || c.cfg.Family == "qwen3_moe" {

@@ -100,7 +100,7 @@ func (c Config) InvFreq(n int) []float64 {
 			f[i] = s.divided(x, 1-(turns-s.LowFreqFactor)/(s.HighFreqFactor-s.LowFreqFactor))
 		}
 	case RoPEYaRN:
-		// the frequency, counted from the fastest, that makes so many turns within the original context
+		// the frequency, counted from the fastest, that makes this number of turns within the original context
 		at := func(turns float64) float64 {
 			return d * math.Log(float64(s.OriginalMaxPositions)/(2*math.Pi*turns)) / (2 * math.Log(base))
 		}
@@ -145,9 +145,9 @@ func (c Config) ropeLength(n int) int {
 // ropeByLength reports whether the frequencies depend on the number of positions in a pass.
 func (c Config) ropeByLength() bool { return c.ropeLength(1) > 0 }
 
-// Positions returns the longest sequence that the model computes: MaxPositions, or what they become by RoPE's scaling,
-// because some files have the length before it there. Dynamic scaling has no end, because its base grows with the
-// sequence.
+// Positions returns the length of the longest sequence that the model computes: MaxPositions, or what RoPE's scaling
+// makes of it, because some files have the length before scaling there. Dynamic scaling has no limit, because its
+// base grows with the sequence.
 func (c Config) Positions() int {
 	s := c.RoPEScaling
 	switch {

@@ -37,7 +37,7 @@ func TestInvFreq(t *testing.T) {
 	if kept != 15 || blended != 3 || divided != 14 {
 		t.Errorf("%d kept, %d blended, %d divided", kept, blended, divided)
 	}
-	// The values are those of transformers' formula (modeling_rope_utils.py, llama3) in float64.
+	// The values come from transformers' formula (modeling_rope_utils.py, llama3) in float64.
 	for i, want := range map[int]float64{14: 0.003211445994752591, 15: 0.001290547928209264, 16: 0.00042955679655936815,
 		17: 9.70828780262767e-05, 18: 1.9461638184831125e-05} {
 		if !(math.Abs(f[i]/want-1) <= 1e-14) {
@@ -115,8 +115,8 @@ var (
 	longropeLong  = []float64{1, 1.4, 2, 3, 4.5, 7, 11, 16}
 )
 
-// TestRoPEByLength checks that frequencies that depend on the length of a pass are those of each pass, whatever came
-// before it, and that a cache keeps its keys.
+// TestRoPEByLength checks that frequencies that depend on the length of a pass fit each pass, whatever came before
+// it, and that a cache keeps its keys.
 func TestRoPEByLength(t *testing.T) {
 	cfg := shapes["llama"]
 	cfg.MaxPositions = 12

@@ -253,17 +253,17 @@ func (m *Model) Read(l Losses) (Loss, error) {
 
 // Gradients says how Gradient treats existing gradients, and who is told when new ones are final. The zero value adds.
 type Gradients struct {
-	// Balance is the factor of a mixture's auxiliary loss, which spreads the tokens over the experts: the gradient is that
-	// of scale · the sum of the losses + Balance · Loss.Auxiliary. A batch without target positions adds neither. Default
-	// 0.
+	// Balance is the factor of a mixture's auxiliary loss, which spreads the tokens over the experts: Gradient
+	// differentiates scale · the sum of the losses + Balance · Loss.Auxiliary. A batch without target positions adds
+	// neither. Default 0.
 	Balance float32
 	// Key decides which elements Options.AdapterDropout drops. A run gives each batch another. Default 0.
 	Key uint64
 	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool
-	// Beside, if not nil, is called before the attention of a layer is queued, forward or backward. What a GPU does beside
-	// that costs little: attention has many short thread blocks, and a product one for each multiprocessor, so that the
-	// whole product waits for those that are busy.
+	// Beside, if not nil, is called before the attention of a layer is queued, forward or backward. What a GPU does next
+	// to attention costs little: attention has many short thread blocks, and a product one for each multiprocessor, so
+	// that the whole product waits for those that are busy.
 	Beside func()
 	// After, if not nil, is called when the gradients of a layer are final, the last layer first, and at the end with
 	// Outside for the parameters that belong to no layer. Layers that the backward pass does not reach are left out.

@@ -97,7 +97,7 @@ func (m *Model) launch(c *KVCache, p *pass, reach int) {
 	dev.ChooseNext(c.token, p.head.logits, c.chooseScratch)
 }
 
-// decode is forward for one token, in place. next is the layer that decode reads next, which a GPU prefetches.
+// decode computes forward for one token, in place. next is the layer that decode reads next, which a GPU prefetches.
 func (l *attention) decode(p *pass, cache *KVCache, acts *attentionActs, h tensor.Tensor, next linear, reach int) {
 	dev, rope, cfg, qkv := p.dev, p.rope, l.cfg, acts.qkv
 	if cfg.QKNorm {
@@ -115,7 +115,7 @@ func (l *attention) decode(p *pass, cache *KVCache, acts *attentionActs, h tenso
 // first returns the linear layer that decode reads first.
 func (l *mlp) first() linear { return l.gateUp }
 
-// decode is forward for one token, in place.
+// decode computes forward for one token, in place.
 func (l *mlp) decode(p *pass, acts *layerActs, h tensor.Tensor) {
 	y := acts.mlp.act
 	l.gateUp.decodeSwiGLU(p, y, acts.mlp.gateUp, h, l.norm)
@@ -125,7 +125,7 @@ func (l *mlp) decode(p *pass, acts *layerActs, h tensor.Tensor) {
 // first returns the linear layer that decode reads first.
 func (l *mixture) first() linear { return l.router }
 
-// decode is forward for one token, in place. The GPU chooses the experts, so one graph serves for all tokens.
+// decode computes forward for one token, in place. The GPU chooses the experts, so one graph serves for all tokens.
 func (l *mixture) decode(p *pass, acts *layerActs, h tensor.Tensor) {
 	l.activate(p, acts, stream{h: h})
 	l.combine(p, acts)

@@ -161,7 +161,7 @@ func TestGreedy_ChoosesHighestLogit(t *testing.T) {
 
 // TestGreedyAhead checks steps that are queued ahead: two caches of a model take turns, and now and then a cache
 // returns logits that the other has overwritten, or continues with another token than it chose. Choices and logits must
-// equal those of caches that never choose.
+// equal the results of caches that never choose.
 func TestGreedyAhead(t *testing.T) {
 	before := minReach
 	minReach = 64 // the keys of one thread block

@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// adamWCase has F32 moments and, if master is true, an F32 master for a weight of 16 bits.
+// adamWCase returns a case with F32 moments and, if master is true, an F32 master for a weight of 16 bits.
 func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 	c := kernels.AdamWStep{LR: 0.3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 0.25, Step: step}
 	if n%2 == 0 {
@@ -63,7 +63,7 @@ func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 	return k
 }
 
-// AdamW is AdamW's formula for one element: it returns the weight and its moments after the step.
+// AdamW computes AdamW's formula for one element: it returns the weight and its moments after the step.
 func AdamW(w, m, v, g float64, c kernels.AdamWStep) (w1, m1, v1 float64) {
 	g *= c.GradScale
 	m = c.Beta1*m + (1-c.Beta1)*g

@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// Attention is the formula of attention and its gradients in float64, from x [rows, width] and, unless it is nil, dy.
-// Every intermediate goes through round: the identity, or a rounding to a 16-bit type, as in a chain of single
+// Attention computes the formula of attention and its gradients in float64, from x [rows, width] and, unless it is nil,
+// dy. Every intermediate goes through round: the identity, or a rounding to a 16-bit type, as in a chain of single
 // operations. sizes[i] is the sum of the magnitudes of everything that is added up to dx[i].
 func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
 	rows := len(x) / m.Width()
@@ -144,11 +144,11 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	return c
 }
 
-// stairs are by what power of 2 the weights of a head's keys rise from each 64 keys to the next, or fall: just below
-// and above what an online softmax rescales at, what F16 holds, and beyond what F16 and F32 hold.
+// stairs has the powers of 2 by which the weights of a head's keys rise from each 64 keys to the next, or fall: just
+// below and above what an online softmax rescales at, what F16 holds, and beyond what F16 and F32 hold.
 var stairs = []float64{8.5, 16.5, 80, -16.5, 7.5, 15.5, 24.5, -7.5, -8.5, -15.5, -24.5, -80}
 
-// climbs fills rows of m's queries, keys and values, or of keys or values alone if part says so, from row first on.
+// climbs fills rows of m's queries, keys and values, or only of keys or values if part says so, from row first on.
 func climbs(m kernels.AttentionSpec, part string, first int) func(r *rand.Rand, i int) float64 {
 	const stair = 8 // of keys; one element of a query makes it the rise of its head
 	queries, width := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim

@@ -23,7 +23,7 @@ func (s batch) counts() (n [2]int) {
 }
 
 // element returns the index of element [i,j,r,c] of an operand with count matrices of rows by cols, stored transposed
-// or not. Where there is one matrix, it is that one.
+// or not. If there is one matrix, it is that one.
 func element(count [2]int, i, j, rows, cols, r, c int, transposed bool) int {
 	i, j = i%count[0], j%count[1]
 	if transposed {
@@ -32,7 +32,7 @@ func element(count [2]int, i, j, rows, cols, r, c int, transposed bool) int {
 	return ((i*count[1]+j)*rows+r)*cols + c
 }
 
-// want is the formula.
+// want computes the formula.
 func (s batch) want(x Values) Values {
 	counts, a, b := s.counts(), x["a"], x["b"]
 	y := make([]float64, counts[0]*counts[1]*s.m*s.n)
@@ -84,7 +84,7 @@ func (s batch) Case(t tensor.DType) *Case {
 		Want:    s.want,
 		Kernels: [2][]string{{"batched_product"}},
 	}
-	if s.add { // c is updated: its gradient is that of the result
+	if s.add { // c is updated: its gradient is the result's
 		c.In, c.Out[0] = append(c.In, plain("c", t, c.Out[0].Shape...)), plain("c", t, c.Out[0].Shape...)
 		c.Backward = nil
 		if t != tensor.F32 { // the product may be rounded too, by up to 2⁻⁹ of, at most, five times the root mean square

@@ -31,7 +31,7 @@ func cachedAttentionCase(t tensor.DType, start, rows int, m kernels.AttentionSpe
 	}
 }
 
-// cachedAttention is the formula: attention of all rows so far, of which the last come from qkv. The caches have
+// cachedAttention computes the formula: attention of all rows so far, the last of which come from qkv. The caches have
 // capacity rows.
 func cachedAttention(x Values, start, rows, capacity int, m kernels.AttentionSpec) Values {
 	width := m.KVHeads * m.HeadDim

@@ -29,8 +29,8 @@ type Case struct {
 	Forward, Backward func(d *kernels.Device, x Tensors)
 	// Want is the formula: it returns the outputs to compare, in float64, from the inputs as they are stored.
 	Want func(x Values) Values
-	// Gradients returns the gradients of inputs, in float64, by a formula of its own. Those of other inputs, or of all if
-	// it is nil, are differences of Want, which are compared at some elements of large inputs.
+	// Gradients returns the gradients of inputs, in float64, by a formula of its own. The gradients of other inputs, or of
+	// all if it is nil, are differences of Want, which are compared at some elements of large inputs.
 	Gradients func(x Values) Values
 	// Tolerance is the maximum ‖got − want‖ / ‖want‖ of an output or a gradient. Default: Tolerances[type of the output].
 	Tolerance float64

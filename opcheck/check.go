@@ -122,9 +122,8 @@ func Prepare(ctx context.Context, d *kernels.Device, list []*Case, progress func
 }
 
 // Check runs a case, fused or unfused, and makes all its checks. It runs no backward pass after a forward pass that
-// panicked. The error is the device's, or that of allocating
-// memory; res is meaningless then. Check sets which operations the device fuses, and ends the guarding of its scratch
-// memory.
+// panicked. The error is the device's, or an error of allocating memory; res is meaningless then. Check sets which
+// operations the device fuses, and ends the guarding of its scratch memory.
 func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
 	setFused(d, fused)
 	r, err := c.Place(d)
@@ -288,7 +287,7 @@ func (c *Case) compareThreads(res *Result, first *Run) error {
 	return err
 }
 
-// gradient reports whether a name is that of a gradient.
+// gradient reports whether a name is the name of a gradient.
 func (c *Case) gradient(name string) bool {
 	return !slices.ContainsFunc(append(slices.Clone(c.In), c.Out...), func(o Operand) bool { return o.Name == name })
 }

@@ -8,7 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// CrossEntropy is the formula of cross-entropy: it returns every row's loss, and the gradient of their sum times scale.
+// CrossEntropy computes the formula of cross-entropy: it returns every row's loss, and the gradient of their sum times
+// scale.
 func CrossEntropy(logits, targets []float64, vocab int, scale float64) (loss, gradient []float64) {
 	for r, target := range targets {
 		x := logits[r*vocab : (r+1)*vocab]
@@ -32,7 +33,7 @@ func CrossEntropy(logits, targets []float64, vocab int, scale float64) (loss, gr
 	return loss, gradient
 }
 
-// crossEntropyCase has logits from logit, or normally distributed ones if logit is nil.
+// crossEntropyCase returns a case with logits from logit, or normally distributed ones if logit is nil.
 func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, i int) float64, gradient bool) *Case {
 	scale := 0.37
 	if vocab%2 > 0 {
@@ -89,7 +90,7 @@ func crossEntropyCases() (cases []*Case) {
 				crossEntropyCase(t, 3, 1500, func(r *rand.Rand, _ int) float64 { return 1e3 * r.NormFloat64() }, gradient),
 				// Every part of the row has a larger maximum than the part before.
 				crossEntropyCase(t, 2, 5000, func(_ *rand.Rand, i int) float64 { return float64(i%5000) / 50 }, gradient),
-				// Each part that a GPU reads at once has a largest logit far below that of the part before.
+				// Each part that a GPU reads at once has a largest logit far below the one of the part before.
 				crossEntropyCase(t, 1, 70000, func(_ *rand.Rand, i int) float64 { return float64(-i) / 100 }, gradient))
 		}
 	}

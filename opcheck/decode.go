@@ -18,7 +18,7 @@ func normProductLimit(t tensor.DType) Limit {
 
 const normLinearEps = 0.25 // large enough to show
 
-// normLinearCase is a layer after a norm, gated or not.
+// normLinearCase returns a layer after a norm, gated or not.
 func normLinearCase(t tensor.DType, rows, in, out int, bias, gated bool) *Case {
 	const eps = normLinearEps
 	w := out
@@ -59,7 +59,7 @@ func normLinearCase(t tensor.DType, rows, in, out int, bias, gated bool) *Case {
 	return c
 }
 
-// gate is SwiGLU of rows of gates followed by as many ups.
+// gate computes SwiGLU of rows of gates followed by as many ups.
 func gate(gateUp []float64, rows, inner int) []float64 {
 	y := make([]float64, rows*inner)
 	for i := range y {
@@ -134,7 +134,7 @@ func attentionNextCase(t tensor.DType, position, reach int, m kernels.AttentionS
 	}
 }
 
-// chooseNextCase has logits whose maximum, at one index or several, is not at the last.
+// chooseNextCase returns a case with logits whose maximum, at one index or several, is not at the last.
 func chooseNextCase(n int, odd map[int]float64, want int) *Case {
 	return &Case{
 		Op: "decode", Type: tensor.F32, Name: fmt.Sprintf("the choice of %d, %v", n, odd),

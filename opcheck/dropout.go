@@ -7,7 +7,8 @@ import (
 	"restyle/tensor"
 )
 
-// randomBits are the 32 bits that decide about element i: two rounds of a multiplicative hash, with half of key each.
+// randomBits returns the 32 bits that decide about element i: two rounds of a multiplicative hash, with half of key
+// each.
 func randomBits(i int, key uint64) uint32 {
 	x := uint32(i)
 	for _, k := range []uint32{uint32(key), uint32(key >> 32)} {

@@ -9,9 +9,9 @@ import (
 	"restyle/tensor"
 )
 
-// expertsCase is a mixture of experts of one matrix each: the choice of experts, their products and the sum of these,
-// and how even the choice is. If balanced, the choice gets a gradient from that: with the counts of experts constant,
-// it is linear in the sums of probabilities, and the gradient of these has the place of the counts.
+// expertsCase returns a mixture of experts of one matrix each: the choice of experts, their products and the sum of
+// these, and how even the choice is. If balanced, the choice gets a gradient from that: with the counts of experts
+// constant, it is linear in the sums of probabilities, and the gradient of these has the place of the counts.
 func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized, balanced bool) *Case {
 	pairs := rows * k
 	logits := act("logits", tensor.F32, rows, experts)
@@ -82,8 +82,8 @@ func expertsCase(t tensor.DType, rows, dim, out, experts, k int, normalized, bal
 	return c
 }
 
-// quantizedExpertsCase is the product of experts whose weights are quantized. An expert has up to most rows; some have
-// none.
+// quantizedExpertsCase returns the product of experts whose weights are quantized. An expert has up to most rows; some
+// have none.
 func quantizedExpertsCase(weights, t tensor.DType, pairs, dim, out, experts, most int) *Case {
 	at := make([]int, experts+1) // where the rows of each expert start
 	for e := range experts {
@@ -115,8 +115,8 @@ func quantizedExpertsCase(weights, t tensor.DType, pairs, dim, out, experts, mos
 	return c
 }
 
-// groupedCase is the products of experts with so many rows each, as product_wgmma*.cu compute them if there are some:
-// with SwiGLU behind them, of which gates and ups are kept or not, and alone.
+// groupedCase returns the products of experts with counts[i] rows for expert i, as product_wgmma*.cu compute them if
+// there are some: with SwiGLU after them, which keeps gates and ups or not, and without.
 func groupedCase(t, out tensor.DType, counts []int, dim, inner int) *Case {
 	at := []int{0} // where the rows of each expert start
 	for _, n := range counts {
@@ -153,7 +153,7 @@ func groupedCase(t, out tensor.DType, counts []int, dim, inner int) *Case {
 	return c
 }
 
-// mixture is the formula.
+// mixture computes the formula.
 func mixture(x Values, rows, dim, out, experts, k, live int, normalized bool) Values {
 	v := Values{"y": make([]float64, rows*out), "sums": make([]float64, 3*experts)}
 	members := make([][]int, experts) // the pairs of each expert

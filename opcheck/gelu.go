@@ -8,8 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// GELU is the formula of GELU, exact or with tanh, and its derivative. If x is beyond ±40, where x³ could overflow, the
-// derivative is 0 or 1.
+// GELU computes the formula of GELU, exact or with tanh, and its derivative. If x is beyond ±40, where x³ could
+// overflow, the derivative is 0 or 1.
 func GELU(x float64, tanh bool) (y, slope float64) {
 	near := min(max(x, -40), 40)
 	phi, dphi := math.Erfc(-near/math.Sqrt2)/2, math.Exp(-near*near/2)/math.Sqrt(2*math.Pi)
@@ -46,7 +46,7 @@ func geluCase(t tensor.DType, rows, dim int, tanh bool) *Case {
 	return c
 }
 
-// geluApproxCase is the form by tanh.approx, which on a GPU is off by up to 2.5e-4·|x|; x is at most 5.
+// geluApproxCase returns a case of the form by tanh.approx, which on a GPU is off by up to 2.5e-4·|x|; x is at most 5.
 func geluApproxCase(t tensor.DType, rows, dim int) *Case {
 	c := geluCase(t, rows, dim, true)
 	c.Name += " approx"

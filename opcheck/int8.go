@@ -27,8 +27,8 @@ func rowsINT8(x []float64, n int) []float64 {
 	return list
 }
 
-// linearINT8Case is a layer with INT8 weights and activations. It has the limits of other layers: of the formula's
-// sums, the float32 product of both scales is rounded, and then that of a sum and a scale.
+// linearINT8Case returns a layer with INT8 weights and activations. It has the limits of other layers: of the formula's
+// sums, the float32 product of both scales is rounded, and then the product of a sum and a scale.
 func linearINT8Case(t, to tensor.DType, rows, in, out int, bias, add bool) *Case {
 	c := quantizedLinearCase(tensor.INT8, t, to, rows, in, out, bias, add)
 	c.Op, c.Kernels = "linear_int8", [2][]string{{"linear_int8"}}
@@ -48,7 +48,7 @@ func (c *Case) codeActivations(n int) {
 	}
 }
 
-// int8ActivationsCases are layers on a device that quantizes the activations of INT8 weights, as LinearINT8 does.
+// int8ActivationsCases returns layers on a device that quantizes the activations of INT8 weights, as LinearINT8 does.
 func int8ActivationsCases(t tensor.DType) (cases []*Case) {
 	add := func(c *Case, in int) {
 		if c.Name += " and activations"; len(c.Forms()) == 1 {

@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// LayerNorm is the formula of LayerNorm, row by row. b may be nil.
+// LayerNorm computes the formula of LayerNorm, row by row. b may be nil.
 func LayerNorm(x, w, b []float64, eps float64) (y, mean, rstd []float64) {
 	dim := len(w)
 	y = make([]float64, len(x))
@@ -63,8 +63,8 @@ func layerNormCase(t tensor.DType, rows, dim int, biased bool) *Case {
 	return c
 }
 
-// addLayerNormCase has BF16 addends whose sum is a BF16 too, like addRMSNormCase. The second is around 1: see
-// aroundOne.
+// addLayerNormCase returns a case with BF16 addends whose sum is a BF16 too, like addRMSNormCase. The second is around
+// 1: see aroundOne.
 func addLayerNormCase(t tensor.DType, rows, dim int, biased bool) *Case {
 	eps := normEps(dim)
 	h, b := addends(t, rows, dim)

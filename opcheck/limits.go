@@ -11,7 +11,7 @@ import (
 // three. F16: the same with 2⁻¹¹.
 var Tolerances = map[tensor.DType]float64{tensor.F32: 2e-6, tensor.BF16: 6e-3, tensor.F16: 6e-3 * finer}
 
-// finer is the error of rounding to F16 as a fraction of that of rounding to BF16, which has three bits less.
+// finer is the error of rounding to F16 as a fraction of the error of rounding to BF16, which has three bits less.
 const finer = 0x1p-3
 
 // tolerance returns a limit by the type of the result, if what limits BF16 is rounding.
@@ -19,7 +19,7 @@ func tolerance(t tensor.DType, f32, bf16 float64) float64 {
 	return map[tensor.DType]float64{tensor.F32: f32, tensor.BF16: bf16, tensor.F16: bf16 * finer}[t]
 }
 
-// limit is tolerance for each element.
+// limit does what tolerance does, for each element.
 func limit(t tensor.DType, f32, bf16 Limit) Limit {
 	return Limit{tolerance(t, f32.Relative, bf16.Relative), tolerance(t, f32.RMS, bf16.RMS)}
 }

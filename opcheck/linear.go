@@ -5,7 +5,7 @@ import (
 	"restyle/tensor"
 )
 
-// linear is the formula: row by row, y = x·wᵀ + bias.
+// linear computes the formula: row by row, y = x·wᵀ + bias.
 func linear(x, w, bias []float64, rows, in, out int) []float64 {
 	sums := make([]float64, rows*out)
 	for r := range rows {
@@ -19,7 +19,7 @@ func linear(x, w, bias []float64, rows, in, out int) []float64 {
 	return sums
 }
 
-// inputGradient is the formula dx = dy·w, and + du·a if there is a second layer, u = x·aᵀ, with the same input.
+// inputGradient computes the formula dx = dy·w, and + du·a if there is a second layer, u = x·aᵀ, with the same input.
 func inputGradient(x Values, dy []float64, rows, in, out int) []float64 {
 	dx := make([]float64, rows*in)
 	addProduct(dx, dy, x["w"], rows, in, out)
@@ -37,14 +37,14 @@ func addProduct(dx, dy, w []float64, rows, in, out int) {
 	}
 }
 
-// axpy is y += a·x.
+// axpy computes y += a·x.
 func axpy(y []float64, a float64, x []float64) {
 	for i, v := range x {
 		y[i] += a * v
 	}
 }
 
-// linearGradients are the formulas of all gradients: dw = dyᵀ·x, and dbias is the sum of dy's rows.
+// linearGradients computes the formulas of all gradients: dw = dyᵀ·x, and dbias is the sum of dy's rows.
 func linearGradients(x Values, dy []float64, rows, in, out int) Values {
 	dw, dbias := make([]float64, out*in), make([]float64, out)
 	for r := range rows {
@@ -86,7 +86,7 @@ func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 	return c
 }
 
-// toF32Case is a layer whose output is in float32, such as logits.
+// toF32Case returns a layer whose output is in float32, such as logits.
 func toF32Case(t tensor.DType, rows, in, out int, bias bool) *Case {
 	c := forwardOnly(LinearCase(t, rows, in, out, bias))
 	c.Name += " to F32"
@@ -104,8 +104,8 @@ func forwardOnly(c *Case) *Case {
 	return c
 }
 
-// longCases are products of so many terms that they are added up in parts, with all that can follow a product, of few
-// rows and of many, of whole vectors and not.
+// longCases returns products of so many terms that they are added up in parts, with all that can follow a product, of
+// few rows and of many, of whole vectors and not.
 func longCases(t tensor.DType) (cases []*Case) {
 	for i, rows := range []int{5, 40} {
 		for _, bias := range []bool{false, true} {
@@ -167,7 +167,7 @@ func linearCases() (cases []*Case) {
 		}
 		if t == tensor.F32 { // a GPU adds up the bias's gradient in longer shares of the rows
 			cases = append(cases, LinearCase(t, 4100, 3, 2, true))
-			cases[len(cases)-1].Tolerance = 4e-6 // of sums of so many terms
+			cases[len(cases)-1].Tolerance = 4e-6 // for sums of this many terms
 		}
 		for _, size := range [][3]int{{1, 64, 48}, {7, 33, 17}, {40, 72, 80}} { // only the last has parts of whole vectors
 			cases = append(cases, inParts(LinearCase(t, size[0], size[1], size[2], true)))

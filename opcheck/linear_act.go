@@ -13,7 +13,7 @@ var activations = map[kernels.Activation]string{
 	kernels.GELUExact: "gelu", kernels.GELUTanh: "gelu tanh", kernels.SiLU: "silu",
 }
 
-// activation is the formula, and its derivative.
+// activation computes the formula, and its derivative.
 func activation(x float64, act kernels.Activation) (y, slope float64) {
 	if act == kernels.SiLU {
 		sigmoid := 1 / (1 + math.Exp(-x))
@@ -22,7 +22,7 @@ func activation(x float64, act kernels.Activation) (y, slope float64) {
 	return GELU(x, act == kernels.GELUTanh)
 }
 
-// activated are the formula's values.
+// activated returns the formula's values.
 func activated(pre []float64, act kernels.Activation) []float64 {
 	y := make([]float64, len(pre))
 	for i, v := range pre {
@@ -31,7 +31,7 @@ func activated(pre []float64, act kernels.Activation) []float64 {
 	return y
 }
 
-// activationGradient is the gradient of what the activation gets.
+// activationGradient returns the gradient of what the activation gets.
 func activationGradient(dy, pre []float64, act kernels.Activation) []float64 {
 	dpre := make([]float64, len(pre))
 	for i, v := range pre {
@@ -41,7 +41,7 @@ func activationGradient(dy, pre []float64, act kernels.Activation) []float64 {
 	return dpre
 }
 
-// gateGradient is the gradient of gates and ups.
+// gateGradient returns the gradient of gates and ups.
 func gateGradient(dy, gateUp []float64, rows, inner int) []float64 {
 	d := make([]float64, rows*2*inner)
 	for i, dy := range dy {
@@ -52,13 +52,14 @@ func gateGradient(dy, gateUp []float64, rows, inner int) []float64 {
 	return d
 }
 
-// alone are the kernels of activations by themselves, forward and backward.
+// alone has the kernels of activations by themselves, forward and backward.
 var alone = map[kernels.Activation][2]string{
 	kernels.GELUExact: {"gelu", "gelu_backward"}, kernels.GELUTanh: {"gelu", "gelu_backward"},
 	kernels.SiLU: {"silu", "silu_backward"},
 }
 
-// linearActivationCase is a layer with a bias, and its activation. The backward pass needs what the activation gets.
+// linearActivationCase returns a layer with a bias, and its activation. The backward pass needs what the activation
+// gets.
 func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activation, backward bool) *Case {
 	c := LinearCase(t, rows, in, out, true)
 	layer := c.Backward
@@ -104,7 +105,7 @@ func linearActivationCase(t tensor.DType, rows, in, out int, act kernels.Activat
 	return c
 }
 
-// behindCase is an activation, or SwiGLU if it is none, and a linear layer behind it, backward.
+// behindCase returns an activation, or SwiGLU if there is none, and a linear layer after it, backward.
 func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Case {
 	c := &Case{Op: "linear_activation", Type: t, Name: label(rows, inner, out) + " behind " + activations[of],
 		In:  []Operand{act("pre", t, rows, inner), plain("w", t, out, inner)},
@@ -147,15 +148,15 @@ func behindCase(t tensor.DType, rows, inner, out int, of kernels.Activation) *Ca
 		return Values{"pre": gradient(inputGradient(x, x["dy"], rows, inner, out), x["pre"])}
 	}
 	c.BackwardBytes = c.bytes("pre", "pre", "w", "y")
-	// The layer's input is rounded before the sums. Backward, one kernel rounds the result once; two round the product
-	// before it is multiplied too, and those of unfused SwiGLU twice more.
+	// The layer's input is rounded before the sums. Backward, one kernel rounds the result once; two also round the
+	// product before it is multiplied, and the kernels of unfused SwiGLU round twice more.
 	c.Tolerance = tolerance(t, 4e-6, 1e-2)
 	c.Elements = map[string]Limit{"y": limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1p-6, 0x1p-6}),
 		"act": normProductLimit(t), "dpre": limit(t, Limit{0x1p-19, 0x1p-16}, Limit{0x1.2p-6, 0x1p-16})}
 	return c
 }
 
-// linearSwiGLUCase is a layer of gates and ups, and SwiGLU. If keep is true, the gates and ups are kept.
+// linearSwiGLUCase returns a layer of gates and ups, and SwiGLU. If keep is true, the gates and ups are kept.
 func linearSwiGLUCase(t tensor.DType, rows, in, inner int, bias, keep bool) *Case {
 	c := &Case{
 		Op: "swiglu", Type: t, Name: "linear " + label(rows, in, inner),

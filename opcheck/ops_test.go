@@ -62,7 +62,8 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
-// aFew returns cases that together launch kernels of every source: small ones first, and first those of two directions.
+// aFew returns cases that together launch kernels of every source: cases of two directions first, and small ones before
+// large ones.
 func aFew(t *testing.T, o kernels.Options) (few []*Case) {
 	size := func(c *Case) (n int) {
 		for _, p := range c.placements() {

@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// A run is some tokens of a sequence that follow each other: those from a position on. A sequence has one run.
+// A run is some consecutive tokens of a sequence, from a position on. A sequence has one run.
 type run struct{ position, tokens int }
 
 // A pool is the memory of the keys and values of runs' sequences: which blocks each has, and where a token is.
@@ -68,7 +68,7 @@ func (p pool) operands() (tables, places, slots Operand) {
 	return these("tables", ids, len(p.runs), p.maxBlocks), these("places", at, len(to), 2), these("slots", to, len(to))
 }
 
-// reaching gives the tables of a pool's sequences room for so many tokens.
+// reaching gives the tables of a pool's sequences room for a number of tokens.
 func (p pool) reaching(tokens int) pool {
 	p.maxBlocks = tokens / kernels.PagedBlock
 	return p
@@ -96,7 +96,7 @@ func pagedCase(t tensor.DType, p pool, m kernels.AttentionSpec) *Case {
 	}
 }
 
-// pagedAttention is the formula: attention of each sequence, of which the last rows come from qkv.
+// pagedAttention computes the formula: attention of each sequence, whose last rows come from qkv.
 func pagedAttention(x Values, p pool, m kernels.AttentionSpec) Values {
 	width, queries := m.KVHeads*m.HeadDim, m.Heads*m.HeadDim
 	k, v, y := slices.Clone(x["k"]), slices.Clone(x["v"]), []float64{}

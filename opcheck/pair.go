@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// pairOf returns the pair of a layer's product, if withPair gave the case one, and gradientPairOf that of its input's
-// gradient.
+// pairOf returns the pair of a layer's product, if withPair gave the case one, and gradientPairOf the pair of its
+// input's gradient.
 func pairOf(x Tensors) []kernels.Pair { return pairNamed(x, "x2", "w2") }
 
 func gradientPairOf(x Tensors) []kernels.Pair { return pairNamed(x, "du", "a") }
@@ -22,7 +22,7 @@ func pairNamed(x Tensors, left, right string) []kernels.Pair {
 	return []kernels.Pair{{X: x[left], W: x[right]}}
 }
 
-// linearOf is the formula of a layer that gets an input, with its bias and pair.
+// linearOf computes the formula of a layer that gets an input, with its bias and pair.
 func linearOf(x Values, input []float64, rows, in, out int) []float64 {
 	y := linear(input, x["w"], x["bias"], rows, in, out)
 	if x2 := x["x2"]; x2 != nil {
@@ -31,8 +31,8 @@ func linearOf(x Values, input []float64, rows, in, out int) []float64 {
 	return y
 }
 
-// withPair gives the product of a layer a pair of some rank, and so does it to that of its input's gradient, if the
-// case has one: the gradient of a second layer, u = x·aᵀ, which has the same input.
+// withPair gives the product of a layer a pair of some rank. It also gives a pair to the product of its input's
+// gradient, if the case has one: the gradient of a second layer, u = x·aᵀ, which has the same input.
 func withPair(c *Case, rank int) *Case {
 	c.Name += fmt.Sprintf(" paired %d", rank)
 	rows, w := c.Out[0].Shape[0], c.In[slices.IndexFunc(c.In, func(o Operand) bool { return o.Name == "w" })]
@@ -50,7 +50,7 @@ func withPair(c *Case, rank int) *Case {
 	forward, want := c.Forward, c.Want
 	c.Forward = func(d *kernels.Device, x Tensors) {
 		forward(d, x)
-		input := x["act"] // of a layer behind an activation
+		input := x["act"] // of a layer after an activation
 		if !input.Ok() {
 			input = x["x"]
 		}
@@ -73,7 +73,7 @@ func withPair(c *Case, rank int) *Case {
 	return c
 }
 
-// pairCases are layers whose products have a second pair of operands: of ranks that are whole vectors, steps and
+// pairCases returns layers whose products have a second pair of operands: of ranks that are whole vectors, steps and
 // k-blocks, and not.
 func pairCases() (cases []*Case) {
 	none := cpu.NoActivation

@@ -79,7 +79,7 @@ func (r *Run) fill(i int, p placement) {
 	r.d.UploadBytes(r.guards[i].x, bytes.Repeat([]byte{guardByte}, guardSize))
 }
 
-// allocate has room for a case's operands, and guards between them.
+// allocate makes room for a case's operands, and guards between them.
 func (c *Case) allocate(d *kernels.Device) (*Run, error) {
 	r := &Run{X: Tensors{}, At: Values{}, d: d}
 	all := c.placements()

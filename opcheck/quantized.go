@@ -14,7 +14,7 @@ var quantized = []tensor.DType{tensor.INT8, tensor.INT4, tensor.INT4Z, tensor.NF
 var blockTypes = []tensor.DType{tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0, tensor.Q4_K,
 	tensor.Q5_K, tensor.Q6_K}
 
-// quantizedLinearCase is a layer with quantized weights. If add is true, y is added to.
+// quantizedLinearCase returns a layer with quantized weights. If add is true, y is added to.
 func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, add bool) *Case {
 	c := &Case{
 		Op: "linear_quantized", Type: t, Name: label(rows, in, out) + " " + weights.String(),
@@ -57,8 +57,8 @@ func quantizedLinearCase(weights, t, to tensor.DType, rows, in, out int, bias, a
 	return c
 }
 
-// quantizedGradientCase is a layer with quantized weights, forward and backward. If add is true, dx is F32 and is added
-// to.
+// quantizedGradientCase returns a layer with quantized weights, forward and backward. If add is true, dx is F32 and is
+// added to.
 func quantizedGradientCase(weights, t tensor.DType, rows, in, out int, add bool) *Case {
 	c := quantizedLinearCase(weights, t, t, rows, in, out, false, false)
 	c.Name += " and back"
@@ -167,7 +167,7 @@ func quantizedCases() (cases []*Case) {
 			cases = append(cases, quantizedExpertsCase(w, t, 5, 136, 19, 6, 5),
 				quantizedExpertsCase(w, t, 40, 130, 21, 5, 24))
 			size := [][3]int{{1, 200, 24}, {1, 4104, 17}, {1, 33, 7}}[(i+j)%3]
-			if t == tensor.BF16 { // the row's length is above that of all warps' first turns
+			if t == tensor.BF16 { // the row is longer than all warps' first turns
 				size = [3]int{1, 4104, 17}
 			}
 			in := size[1]
@@ -183,8 +183,8 @@ func quantizedCases() (cases []*Case) {
 	return cases
 }
 
-// blockCases are the layers of quantizedCases whose weights have GGUF's types: one of each kind for a type of weights,
-// of as few sizes as differ in how threads, tiles and groups of 128 codes divide them.
+// blockCases returns the layers of quantizedCases whose weights have GGUF's types: one of each kind for a type of
+// weights, of as few sizes as differ in how threads, tiles and groups of 128 codes divide them.
 func blockCases() (cases []*Case) {
 	for i, w := range blockTypes {
 		one, some, many := 32, 160, 288 // blocks of 32: parts of the last 128 codes

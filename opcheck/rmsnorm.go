@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// RMSNorm is the formula of RMSNorm, row by row.
+// RMSNorm computes the formula of RMSNorm, row by row.
 func RMSNorm(x, w []float64, eps float64) (y, rstd []float64) {
 	dim := len(w)
 	y = make([]float64, len(x))

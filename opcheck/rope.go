@@ -16,7 +16,7 @@ func RoPEAngle(position, pair, headDim int) float64 {
 	return float64(position) * math.Pow(ropeTheta, -2*float64(pair)/float64(headDim))
 }
 
-// rope is the formula, with the angles as they are stored.
+// rope computes the formula, with the angles as they are stored.
 func rope(qkv, positions, cos, sin []float64, heads, kvHeads, headDim int) []float64 {
 	width, half := (heads+2*kvHeads)*headDim, headDim/2
 	y := append([]float64(nil), qkv...)

@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// softmax is the formula: it stores the softmax of a row in y, and returns the logarithm of its sum.
+// softmax computes the formula: it stores the softmax of a row in y, and returns the logarithm of its sum.
 func softmax(y, x []float64) (lse float64) {
 	top, total := math.Inf(-1), 0.0
 	for _, v := range x {
@@ -24,8 +24,8 @@ func softmax(y, x []float64) (lse float64) {
 	return top + math.Log(total)
 }
 
-// softmaxCase has elements with a standard deviation of 3, of which some are -1e30, or -6e4 in F16, if masked:
-// differences of −∞ are NaN.
+// softmaxCase returns a case of elements with a standard deviation of 3, some of which are -1e30, or -6e4 in F16, if
+// masked: differences of −∞ are NaN.
 func softmaxCase(t tensor.DType, rows, dim int, masked bool) *Case {
 	x, far := act("x", t, rows, dim), -1e30
 	if t == tensor.F16 {
@@ -53,7 +53,8 @@ func softmaxCase(t tensor.DType, rows, dim int, masked bool) *Case {
 		},
 		Kernels: [2][]string{{"softmax", "softmax_backward"}},
 	}
-	// The exponent, up to 20, is rounded to 2⁻²⁴ of itself. A gradient cancels: it is that of the result as it is stored.
+	// The exponent, up to 20, is rounded to 2⁻²⁴ of itself. A gradient cancels: it is the gradient of the result as
+	// stored.
 	c.Elements = map[string]Limit{
 		"y":  limit(t, Limit{0x1p-20, 0x1p-22}, Limit{0x1.1p-8, 0}),
 		"dx": limit(t, Limit{0x1p-20, 0x1p-18}, Limit{0x1p-6, 0x1p-6}),

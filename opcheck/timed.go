@@ -49,8 +49,8 @@ func (t *Timing) ID() string {
 	return t.Source + " " + t.Op + " " + t.Pass + " " + t.Type.String() + " " + t.Shape
 }
 
-// firstRows is the reference of a direction of a case through the same case with fewer rows, or fewer outputs: what the
-// operands begin with.
+// firstRows returns the reference of a direction of a case through the same case with fewer rows, or fewer outputs:
+// what the operands start with.
 func firstRows(few *Case, backward bool) reference {
 	r := reference{inputs: map[string]int{}}
 	for _, p := range few.placements() {
@@ -71,7 +71,7 @@ func firstRows(few *Case, backward bool) reference {
 			return all
 		}
 		for _, o := range few.In {
-			if o.Grad == Overwritten { // those of parameters are sums over all rows
+			if o.Grad == Overwritten { // gradients of parameters are sums over all rows
 				all["d"+o.Name] = few.differences(x, o.Name)
 			}
 		}
@@ -144,8 +144,8 @@ func RehearseTimings(d *kernels.Device, list []*Timing) error {
 	return nil
 }
 
-// Place stores the operands of a timing: random values, or those that the case gives. The error is that of allocating
-// memory.
+// Place stores the operands of a timing: random values, or the values that the case gives. It returns an error if
+// memory cannot be allocated.
 func (t *Timing) Place(d *kernels.Device) (*TimedRun, error) {
 	r := &TimedRun{t: t, d: d}
 	r.each = kernels.SizeOf(func(a *kernels.Arena) { t.place(a, false) })

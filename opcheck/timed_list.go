@@ -29,9 +29,9 @@ type timedCase struct {
 	flops    [2]float64
 }
 
-// Timings returns what is timed. The sizes are those of fine-tuning Llama-3.2-1B with 4 × 512 tokens; of attention and
-// feed-forward of a Llama-2-7B at 512 to 4,096 tokens, in F32 and without a mask; of serving with 16 bits; of a small
-// Llama from nothing; and of a character-level GPT.
+// Timings returns what is timed. The sizes come from fine-tuning Llama-3.2-1B with 4 × 512 tokens; from attention and
+// feed-forward of a Llama-2-7B at 512 to 4,096 tokens, in F32 and without a mask; from serving with 16 bits; from a
+// small Llama trained from scratch; and from a character-level GPT.
 func Timings() (all []*Timing) {
 	const bf16, f32 = tensor.BF16, tensor.F32
 	norm, exp := [2]float64{4, 8}, [2]float64{5, 4} // per element, forward and backward
@@ -149,8 +149,8 @@ func (t timedCase) timings() (all []*Timing) {
 	return all
 }
 
-// timedAdamW is a step as train takes it by default: moments in 8 bits, and a master of 24. There is no formula for it
-// here.
+// timedAdamW returns a step as train takes it by default: moments in 8 bits, and a master of 24. There is no formula
+// for it here.
 func timedAdamW(n int) *Timing {
 	w, codes, scales := plain("w", tensor.BF16, n), []int{n}, []int{kernels.QuantBlocks(n)}
 	c := &Case{Type: tensor.BF16, Name: label(n) + " split8, moments in 8 bits", In: []Operand{w, plain("g", w.Type, n)},
@@ -180,7 +180,7 @@ func timedExperts() []*Timing {
 // timedRows are the rows of the experts of 2,048 tokens that go through 2 of 8 each.
 var timedRows = [8]int{489, 530, 471, 560, 502, 540, 455, 549}
 
-// timedExpertsGated is the feed-forward network of experts with so many rows each.
+// timedExpertsGated returns the feed-forward network of experts, with counts[i] rows for expert i.
 func timedExpertsGated(t tensor.DType, counts []int, dim, inner int) *Timing {
 	operands := func(counts []int) *Case {
 		c := groupedCase(t, t, counts, dim, inner)
@@ -241,7 +241,7 @@ func timedAttention(source string, t tensor.DType, m kernels.AttentionSpec) (all
 	return all
 }
 
-// queries is the reference of attention for some queries of the first sequence: their outputs, or their gradients.
+// queries returns the reference of attention for some queries of the first sequence: their outputs, or their gradients.
 func queries(m kernels.AttentionSpec, tokens int, backward bool) reference {
 	w, n, share := m.Width(), m.HeadDim, m.Heads/m.KVHeads
 	out := m.Heads * n
@@ -316,7 +316,7 @@ func timedLinear(source string, rows, in, out int) *Timing {
 	return one(source, "linear", c, few, 2*float64(rows)*float64(in)*float64(out), Form{Name: "only", run: c.Forward})
 }
 
-// timedPair is timedLinear with a pair of some rank.
+// timedPair does what timedLinear does, with a pair of some rank.
 func timedPair(rows, in, out, rank int) *Timing {
 	of := func(rows, out int) *Case {
 		return withPair(forwardOnly(LinearCase(tensor.BF16, rows, in, out, false)), rank)
@@ -326,14 +326,14 @@ func timedPair(rows, in, out, rank int) *Timing {
 		Form{Name: "only", run: c.Forward})
 }
 
-// timedQuantized is a linear layer with weights as they are quantized, and in 16 or 32 bits.
+// timedQuantized returns a linear layer with weights as they are quantized, and in 16 or 32 bits.
 func timedQuantized(source string, weights, t tensor.DType, rows, in, out int) *Timing {
 	c := quantizedLinearCase(weights, t, t, rows, in, out, false, false)
 	return dequantizedToo(source, weights.String(), c)
 }
 
-// timedINT8 is a linear layer with INT8 weights and activations, and with both in 16 or 32 bits. Its error is that of
-// quantizing the activations.
+// timedINT8 returns a linear layer with INT8 weights and activations, and with both in 16 or 32 bits. Its error comes
+// from quantizing the activations.
 func timedINT8(source string, t tensor.DType, rows, in, out int) *Timing {
 	return dequantizedToo(source, "INT8 × INT8", linearINT8Case(t, t, rows, in, out, false, false))
 }
@@ -352,7 +352,7 @@ func dequantizedToo(source, form string, c *Case) *Timing {
 	return t
 }
 
-// timedActivation is a linear layer and its activation, in two steps and in one.
+// timedActivation returns a linear layer and its activation, in two steps and in one.
 func timedActivation(rows, in, out int, act kernels.Activation) *Timing {
 	const t = tensor.BF16
 	c, few := linearActivationCase(t, rows, in, out, act, false), linearActivationCase(t, 1, in, fewOutputs, act, false)
@@ -381,7 +381,8 @@ func mlpOperands(t tensor.DType, rows, dim, hidden, inner, outputs int) *Case {
 		scaled("w", dim, hidden, dim), scaled("w2", inner, outputs, inner)}, Out: []Operand{plain("y", t, rows, outputs)}}
 }
 
-// timedGELU is the feed-forward network of GPT, with biases, at the size of a Llama-2-7B: in three steps, and in two.
+// timedGELU returns the feed-forward network of GPT, with biases, at the size of a Llama-2-7B: in three steps, and in
+// two.
 func timedGELU(rows int) *Timing {
 	const t, dim, inner = tensor.F32, 4096, 11008
 	operands := func(rows, outputs int) *Case {
@@ -406,7 +407,7 @@ func timedGELU(rows int) *Timing {
 		}})
 }
 
-// timedGated is Llama's feed-forward network with three matrices, or its first product and SwiGLU alone.
+// timedGated returns Llama's feed-forward network with three matrices, or only its first product and SwiGLU.
 func timedGated(source string, t tensor.DType, rows, dim, inner int, whole bool) *Timing {
 	operands := func(rows, outputs int) *Case {
 		c := mlpOperands(t, rows, dim, 2*inner, inner, outputs)

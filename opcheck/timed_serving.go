@@ -9,7 +9,7 @@ import (
 )
 
 // timedServing returns what is timed of a step of a server: attention to a pool for tokens of many sequences and for a
-// prompt, and the products of Llama-3.2-1B's layers for as many rows, as they are and with rows alone.
+// prompt, and the products of Llama-3.2-1B's layers for as many rows, as they are and with SetRowsAlone.
 func timedServing() (all []*Timing) {
 	for _, tokens := range []int{256, 2048} {
 		for _, n := range []int{1, 8, 32, 128, 256} {
@@ -30,7 +30,7 @@ func timedServing() (all []*Timing) {
 	return all
 }
 
-// timedAlone is a linear layer as it is, and with rows alone.
+// timedAlone returns a linear layer as it is, and with SetRowsAlone.
 func timedAlone(rows, in, out int) *Timing {
 	c, few := LinearCase(tensor.BF16, rows, in, out, false), LinearCase(tensor.BF16, 1, in, fewOutputs, false)
 	return one(llama1B, "linear rows", c, few, 2*float64(rows)*float64(in)*float64(out),
@@ -42,7 +42,7 @@ func timedAlone(rows, in, out int) *Timing {
 		}})
 }
 
-// timedPaged is AttentionPaged for runs that are alike.
+// timedPaged returns AttentionPaged for runs that are alike.
 func timedPaged(t tensor.DType, runs []run, m kernels.AttentionSpec) *Timing {
 	p, first := poolOf(runs), runs[0]
 	p.tables[0], p.rows = nil, p.rows+p.maxBlocks*kernels.PagedBlock // the first sequence's blocks are the first ones
@@ -72,7 +72,7 @@ func timedPaged(t tensor.DType, runs []run, m kernels.AttentionSpec) *Timing {
 	return timing
 }
 
-// pagedQueries computes the first and the last row of a run, whose keys and values are what k and v begin with.
+// pagedQueries computes the first and the last row of a run, whose keys and values are what k and v start with.
 func pagedQueries(x Values, r run, m kernels.AttentionSpec) map[string]sample {
 	var s sample
 	n, width, queries := m.HeadDim, m.KVHeads*m.HeadDim, m.Heads*m.HeadDim

@@ -27,8 +27,8 @@ func first(row []float64, k int) []int {
 	return all[:k]
 }
 
-// topKCase has elements that are whole numbers if tied: many are equal. The others are so far apart that differences in
-// the gradient change no order. If crowded, the largest are those that few threads of a GPU read.
+// topKCase returns a case of elements that are whole numbers if tied: many are equal. The others are so far apart that
+// differences in the gradient change no order. If crowded, the largest are those that few threads of a GPU read.
 func topKCase(t tensor.DType, rows, n, k int, tied, crowded bool) *Case {
 	x := act("x", t, rows, n)
 	x.Fill = func(r *rand.Rand, i int) float64 {

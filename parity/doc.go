@@ -2,8 +2,8 @@
 // bitsandbytes. It also compares a tokenizer with recordings of Hugging Face's. Recordings of other texts, such as chat
 // templates, are compared by the tests of their packages.
 //
-// Each directory of reference outputs has a kind. Its files decide which one, never its name, so that anyone
-// can check another model by recording a directory of the same form (testdata/make_goldens.py does):
+// Each directory of reference outputs has a kind. Its files, never its name, decide which one, so that anyone can check
+// another model by recording a directory of the same form (testdata/make_goldens.py does):
 //
 //	model      config.json, weights, golden.safetensors: forward, all gradients, packing, accumulation, training, greedy
 //	lora       config.json, weights, an adapter, lora.safetensors: PEFT's gradients, training and merged weights

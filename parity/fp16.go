@@ -233,7 +233,7 @@ func (s *scaledRun) step(l *model.Model, o *optim.AdamW, step int, r *results) e
 		if err != nil {
 			return err
 		}
-		for name, g := range now { // of this micro-batch alone
+		for name, g := range now { // only of this micro-batch
 			largest = max(largest, farthest(g, before[name]))
 		}
 		before = now

@@ -169,7 +169,7 @@ func (in fullInputs) check(c model.Config) error {
 	return nil
 }
 
-// drawnApart counts the numbers below limit that differ from those of the stream.
+// drawnApart counts the numbers below limit that differ from the stream's.
 func drawnApart(s stream, limit int, list []int) (n float64) {
 	for i, x := range list {
 		n += differ(int(s.hash(i)%uint64(limit)) == x)

@@ -89,7 +89,7 @@ func (m *fullFolder) firstBlock(l *model.Model) error {
 	return nil
 }
 
-// compareHidden compares the recorded samples of hidden states and, in BF16, the complete states with those of float32.
+// compareHidden compares the recorded samples of hidden states and, in BF16, the complete states with float32's.
 func (m *fullFolder) compareHidden(t tensor.DType, r int, hidden map[string][]float32, names []string) {
 	dim := m.c.Dim
 	for _, name := range names {

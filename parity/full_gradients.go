@@ -63,8 +63,8 @@ func (m *fullFolder) gradients(l *model.Model, t tensor.DType) error {
 	whole := j.limit("bfloat16.grad_error_whole")
 	m.property("gradient, whole", "", norm(errors)/norm(truths), timesBF16*whole)
 	j.compare("gradient norm, whole", "gradients.norm", norm(norms), fullNormBF16)
-	// A norm's error is at most that of the vector. Our vector's error may be twice PyTorch's, so the two norms may differ
-	// by three times PyTorch's error.
+	// A norm's error is at most the error of the vector. Our vector's error may be twice PyTorch's, so the two norms may
+	// differ by three times PyTorch's error.
 	j.compare("gradient norm beside PyTorch's", "bfloat16.grad_norm", norm(norms), (timesBF16+1)*whole)
 	return nil
 }

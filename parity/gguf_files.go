@@ -16,7 +16,7 @@ import (
 )
 
 // malformed damages files as the recorded recipes say, and compares whether they are refused, as models or, if they are
-// not those of one, as files.
+// not files of a model, as files.
 func (q *ggufFolder) malformed() error {
 	if err := q.stored("content.", "tiny.gguf"); err != nil {
 		return err
@@ -98,8 +98,8 @@ func openedAs(path string, tiny bool) error {
 	return err
 }
 
-// converted compares files that are ours with what llama.cpp's converter makes of the same models, which are those of
-// the directory "model" next to the recordings, or next to those of another kind.
+// converted compares our files with what llama.cpp's converter makes of the same models, which are in the directory
+// "model" next to the recordings, or next to recordings of another kind.
 func (q *ggufFolder) converted() error {
 	for _, name := range q.j.under("models.") {
 		if err := errors.Join(q.ctx.Err(), q.model(name)); err != nil {
@@ -134,8 +134,8 @@ func (q *ggufFolder) model(name string) error {
 	return nil
 }
 
-// adapters compares files that are ours with what llama.cpp's converter makes of the same adapters. It takes the
-// alpha of their configuration for all that they scale by, so ours are first written with no more than that.
+// adapters compares our files with what llama.cpp's converter makes of the same adapters. It takes the alpha of their
+// configuration for all that they scale by, so ours are first written with no more than that.
 func (q *ggufFolder) adapters() error {
 	for _, name := range q.j.under("adapters.") {
 		if err := q.adapter(name); err != nil {

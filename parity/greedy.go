@@ -46,7 +46,7 @@ func (m *modelFolder) greedyRuns(file string) ([]greedyRun, *values, error) {
 	return runs, j, nil
 }
 
-// cachedRuns is the file with the continuations by a KV cache.
+// cachedRuns returns the name of the file with the continuations by a KV cache.
 func (m *modelFolder) cachedRuns() string {
 	if m.hasFile("greedy_cached.json") {
 		return "greedy_cached.json" // others than without one: keys stay as they were, whatever the length
@@ -54,8 +54,8 @@ func (m *modelFolder) cachedRuns() string {
 	return "greedy.json"
 }
 
-// greedy continues each prompt with a KV cache, token by token, and compares the logits with those of one pass over the
-// whole sequence, or with those of a pass for each token where that makes a difference.
+// greedy continues each prompt with a KV cache, token by token, and compares the logits with the logits of one pass
+// over the whole sequence, or of a pass for each token if that makes a difference.
 func (m *modelFolder) greedy() error {
 	file := m.cachedRuns()
 	runs, j, err := m.greedyRuns(file)

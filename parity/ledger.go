@@ -17,8 +17,8 @@ const (
 	unsupported             // of a feature that does not exist yet
 )
 
-// A ledger has an entry for each value of a directory. The name of an entry is that of the file and of the value, as in
-// "golden.json forward.loss".
+// A ledger has an entry for each value of a directory. The name of an entry consists of the names of the file and of
+// the value, as in "golden.json forward.loss".
 type ledger struct {
 	names []string
 	fates map[string]fate

@@ -65,7 +65,8 @@ const (
 	limitQuantBF16 = 0.03 // logits with quantized weights; a model that is not quantized, 0.01
 )
 
-// At full size, rows are longer, there are more layers, and the noise is about five times that of the small models.
+// At full size, rows are longer, there are more layers, and the noise is about five times as large as in the small
+// models.
 const (
 	fullLogSumExp   = 1e-4 // absolute; PyTorch 1.3e-6
 	fullNorm        = 1e-5 // hidden states' norms, gradients' norms; 4.9e-7

@@ -87,12 +87,12 @@ func (m *loraFolder) close() error {
 	return errors.Join(errors.Join(errs...), os.RemoveAll(m.temp))
 }
 
-// options are those of a model with adapters.
+// options returns the options of a model with adapters.
 func (m *loraFolder) options(t tensor.DType, b model.Batch) model.Options {
 	return model.Options{DType: t, MaxTokens: len(b.IDs), Trainable: m.a.Spec.Whole, Adapter: m.a.Spec.Of}
 }
 
-// own returns the parameters that an adapter brings: its matrices, and those of modules_to_save.
+// own returns the parameters that an adapter brings: its matrices, and the parameters of modules_to_save.
 func (m *loraFolder) own(l *model.Model) (list []model.Param) {
 	for _, p := range l.Params() {
 		if p.Adapter || m.a.Spec.Whole(p.Name) {
@@ -141,8 +141,8 @@ func (m *loraFolder) openAt(prefix string) func(model.Options) (*model.Model, er
 	}
 }
 
-// configuration compares what follows from the configurations alone: the modules with adapters, their names, shapes
-// and scales.
+// configuration compares what follows from only the configurations: the modules with adapters, their names, shapes and
+// scales.
 func (m *loraFolder) configuration() error {
 	for _, note := range []string{"about", "seed", "base.double"} {
 		m.j.strike(note, input)
@@ -184,7 +184,7 @@ func (m *loraFolder) configuration() error {
 	return nil
 }
 
-// initial compares the base alone, the bounds of random numbers, ours and the recorded ones, and the model with the
+// initial compares the base by itself, the bounds of random numbers, ours and the recorded ones, and the model with the
 // recorded ones and B of zeros.
 func (m *loraFolder) initial(b model.Batch) error {
 	m.base = nil

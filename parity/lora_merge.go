@@ -245,7 +245,7 @@ func (x *sum) turned(want []float32) float64 {
 	return float64(n) / float64(len(want))
 }
 
-// place numbers the BF16 numbers in order; that of 0 is 0.
+// place numbers the BF16 numbers in order; the number 0 has place 0.
 func place(v float32) int {
 	bits := int(tensor.BF16FromF32(v))
 	if bits >= 0x8000 {

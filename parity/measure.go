@@ -30,9 +30,9 @@ func apart[F, G float](x []F, truth []G) float64 {
 // byNorm returns ‖x - truth‖ / ‖truth‖.
 func byNorm[F, G float](x []F, truth []G) float64 { return over(apart(x, truth), norm(truth)) }
 
-// besideWhole returns the error of a gradient of a model whose gradients have the norm whole. One of less than a
-// thousandth of that, such as that of a router whose only weight is always 1, is a sum that cancels to rounding, and is
-// measured beside the thousandth. One that is exactly 0 has to be.
+// besideWhole returns the error of a gradient of a model whose gradients have the norm whole. A gradient of less than a
+// thousandth of that, such as the gradient of a router whose only weight is always 1, is a sum that cancels to
+// rounding, and is measured relative to the thousandth. A gradient that is exactly 0 in truth has to be 0.
 func besideWhole[F, G float](x []F, truth []G, whole float64) float64 {
 	if length := norm(truth); length > 0 {
 		return apart(x, truth) / max(length, whole/1000)

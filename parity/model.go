@@ -54,7 +54,7 @@ func compareModel(f *folder) (err error) {
 	defer m.ck.Close()
 	m.c = f.config(m.ck.Config)
 	if s := m.c.RoPEScaling; !m.c.LearnedPositions && (s == nil || s.Kind != model.RoPEDynamic) {
-		// Frequencies do not depend on it, and transformers goes on beyond it.
+		// Frequencies do not depend on it, and transformers continues beyond it.
 		m.c.MaxPositions = max(m.c.MaxPositions, longestRecorded)
 	}
 	m.configuration()
@@ -202,7 +202,7 @@ func (f *folder) compute(l *model.Model, b model.Batch) (*pass, error) {
 	return p, err
 }
 
-// stored returns a parameter's values, or those of its gradient, in the order in which files store them.
+// stored returns a parameter's values, or its gradient's, in the order in which files store them.
 func stored(p model.Param, x []float32) []float32 {
 	if !p.Transposed {
 		return x
@@ -341,7 +341,7 @@ func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
 	j.strikeAll("forward.grad_error.", yardstick)
 }
 
-// compareGradients compares all gradients with those of a file.
+// compareGradients compares all gradients with a file's.
 func (m *modelFolder) compareGradients(t *tensors, prefix string, grads map[string][]float32) {
 	whole := normOfAll(grads)
 	for _, spec := range m.c.Params() {
@@ -361,7 +361,7 @@ func routed(name string) bool {
 func (m *modelFolder) outputBF16(p *pass) {
 	g, j := m.g, m.j
 	limit := limitLossBF16
-	if j.has("bfloat16.loss_error") { // both round the same weights, which alone can move the loss further than that
+	if j.has("bfloat16.loss_error") { // both round the same weights, which by itself can move the loss further than that
 		limit = max(limit, timesBF16*j.limit("bfloat16.loss_error"))
 	}
 	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limit)
@@ -405,8 +405,8 @@ func (m *modelFolder) forwardBF16(p, own *pass) {
 		whole = j.limit("bfloat16.grad_error_whole")
 	}
 	m.property("gradient, whole", "", math.Sqrt(ours)/all, timesBF16*whole)
-	// A norm's error is at most that of the vector. Our vector's error may be twice PyTorch's, so the two norms may differ
-	// by three times PyTorch's error.
+	// A norm's error is at most the error of the vector. Our vector's error may be twice PyTorch's, so the two norms may
+	// differ by three times PyTorch's error.
 	j.compare("gradient norm beside PyTorch's", "bfloat16.grad_norm", normOfAll(p.grads), (timesBF16+1)*whole)
 }
 

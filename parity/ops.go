@@ -47,7 +47,7 @@ type opCase struct {
 	arena           *kernels.Arena
 }
 
-// isOps reports whether each JSON file of a directory names an operation, and has tensors beside it.
+// isOps reports whether each JSON file of a directory names an operation, and has tensors next to it.
 func isOps(f *folder) bool {
 	found := 0
 	for _, file := range f.files {
@@ -388,8 +388,8 @@ func (c *opCase) activation() kernels.Activation {
 	}[c.params.Activation]
 }
 
-// compareLayer compares the gradients of a linear layer, given that of its result. One that has no name, or that was
-// not recorded, is left out.
+// compareLayer compares the gradients of a linear layer, given the gradient of its result. A gradient that has no name,
+// or that was not recorded, is left out.
 func (c *opCase) compareLayer(dy, x, w tensor.Tensor, dx, dw, db string) {
 	if c.outputs[dx] != nil {
 		g := c.output(dx)
@@ -408,8 +408,8 @@ func (c *opCase) compareLayer(dy, x, w tensor.Tensor, dx, dw, db string) {
 	}
 }
 
-// compareRounded compares a result behind one that may be rounded: in BF16 with twice PyTorch's error, at least that of
-// one rounding.
+// compareRounded compares a result that follows one that may be rounded: in BF16 with twice PyTorch's error, but at
+// least the error of one rounding.
 func (c *opCase) compareRounded(name string, x tensor.Tensor) {
 	limit := float64(limitProduct)
 	if c.typ == tensor.BF16 {

@@ -252,7 +252,7 @@ func (o *optimFile) steps(name, dtype string, rate, decay float64, snapshots []i
 	return nil
 }
 
-// compareState compares weights and state with those of bitsandbytes.
+// compareState compares weights and state with bitsandbytes'.
 func (o *optimFile) compareState(s snapshot) error {
 	step := fmt.Sprintf(".step%d.", s.step)
 	if err := o.compareWeights(s, s.weights+step+"p", limitWayBNB); err != nil {
@@ -264,7 +264,7 @@ func (o *optimFile) compareState(s snapshot) error {
 		if !ok {
 			continue
 		}
-		// If the state of BF16 weights is that of float32, it is recorded only once.
+		// If the state of BF16 weights is the same as for float32, it is recorded only once.
 		name := s.name + "." + s.dtype + step + x.theirs
 		if !o.has(name) {
 			name = s.name + step + x.theirs
@@ -377,7 +377,7 @@ func (o *optimFile) compareUlps(figure, name string, ours tensor.Tensor) {
 		o.f.fail(figure, o.key(name), fmt.Sprintf("%d numbers are not %d, %v", len(want), len(got), err))
 		return
 	}
-	// As integers, magnitudes are in order; those of negative numbers count down.
+	// As integers, magnitudes are in order; negative numbers' magnitudes count down.
 	order := func(x float32) int64 {
 		i := int64(int32(math.Float32bits(x)))
 		if i < 0 {

@@ -49,9 +49,9 @@ type mistake struct {
 	batch   func(model.Batch) model.Batch
 	scale   func(b model.Batch, scale float32) float32 // of the gradient of one batch of a step
 	spec    func(*lora.Spec)
-	// adapter returns the values that a trained parameter gets instead of x; nil: it keeps those of the base.
+	// adapter returns the values that a trained parameter gets instead of x; nil: it keeps the base's.
 	adapter func(name string, x []float32) []float32
-	// merged returns a merged weight in BF16, given ours and that of another way of merging.
+	// merged returns a merged weight in BF16, given ours and the one from another way of merging.
 	merged func(ours, other []float32) []float32
 	packed func(t gguf.Type, blocks []byte) // changes the blocks of rows
 	mix    func(*gguf.Model)                // what the types of tensors depend on

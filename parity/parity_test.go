@@ -102,7 +102,7 @@ func TestReferenceOps(t *testing.T) {
 	}
 }
 
-// TestReferenceFP16 compares training in F16 with loss scaling, and the rule of the scale alone.
+// TestReferenceFP16 compares training in F16 with loss scaling, and the rule of the scale by itself.
 func TestReferenceFP16(t *testing.T) {
 	r := must(t, Options{}, expect.Reference(t, "golden-next", "fp16"))
 	if r.Partial || r.Counts.LeftOut > 0 || r.Counts.Unsupported > 0 || len(r.Folders) < 2 {
@@ -142,7 +142,7 @@ func TestReferenceMoE(t *testing.T) {
 	}
 }
 
-// TestReferenceRoPE compares models with scaled frequencies, frequencies alone, and configurations to refuse. Only
+// TestReferenceRoPE compares models with scaled frequencies, only frequencies, and configurations to refuse. Only
 // Phi-3's, which turns a part of each head, are not supported.
 func TestReferenceRoPE(t *testing.T) {
 	r := must(t, Options{}, expect.Reference(t, "golden-next", "rope"))

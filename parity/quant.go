@@ -219,7 +219,7 @@ type nf4 struct {
 }
 
 // flatNF4 quantizes a matrix as one row, because bitsandbytes' blocks do not end where its rows do. Zeros after the
-// last weight complete its block; an odd number of codes is packed with that of zero.
+// last weight complete its block; an odd number of codes is packed with the code of zero.
 func flatNF4(rule quant.Rule, w []float32) (x nf4, err error) {
 	in := (len(w) + quant.NF4Block - 1) / quant.NF4Block * quant.NF4Block
 	row := quant.Row{DType: tensor.NF4, In: in, Bytes: make([]byte, tensor.NF4.RowBytes(in))}
@@ -300,7 +300,7 @@ func (q *quantFolder) models() error {
 	return nil
 }
 
-// wholeBlocks reports whether rows of NF4 are whole blocks. The recordings' blocks are those of the flattened matrix:
+// wholeBlocks reports whether rows of NF4 are whole blocks. The recordings' blocks are blocks of the flattened matrix:
 // otherwise the model gets their values.
 func wholeBlocks(t tensor.DType, in int) bool { return t != tensor.NF4 || in%quant.NF4Block == 0 }
 

@@ -124,7 +124,7 @@ func (r *Report) Summary() []Row {
 	return rows
 }
 
-// share returns the error relative to the limit. It is +Inf if that is NaN.
+// share returns the error relative to the limit. It returns +Inf if the error is NaN.
 func (r Row) share() float64 {
 	switch share := float64(r.Error / r.Limit); {
 	case r.Error == 0:

@@ -15,10 +15,10 @@ import (
 
 func isRoPE(f *folder) bool { return f.hasFile("frequencies.jsonl") }
 
-// compareRoPE compares the frequencies of configurations, and those that have to be refused.
+// compareRoPE compares the frequencies of configurations, and the configurations that have to be refused.
 func compareRoPE(f *folder) error {
 	if f.hasFile("variants.json") {
-		v, err := f.values("variants.json") // what the models beside it were made from
+		v, err := f.values("variants.json") // what the models next to it were made from
 		if err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (m *modelFolder) rope() error {
 	return g.err
 }
 
-// cachedLogits returns the logits of each token, those of the prompt from one pass, and those after it with a cache, a
+// cachedLogits returns the logits of each token: the prompt's from one pass, and the following ones' with a cache, a
 // token at a time.
 func cachedLogits(l *model.Model, ids []int32, prompt int) (all []float32, err error) {
 	if prompt < 1 || prompt > len(ids) {

@@ -57,7 +57,7 @@ func (m *modelFolder) packing() error {
 	j.compare("rows' loss", "packing.loss_rows", mean(losses), limitOutput)
 	m.compareGradients(t, "rows.", grads)
 
-	// If sequences can see each other, the result must be that of one sequence.
+	// If sequences can see each other, the result must be the same as for one sequence.
 	leaky, err := m.leaky(t, l)
 	if err != nil {
 		return err

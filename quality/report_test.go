@@ -372,8 +372,8 @@ func TestAnswersInWords(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that answers to typed questions that refuse are counted, except where the reference answer does,
-// and only if there is a check that tells them.
+// TestRefusals checks that answers to typed questions that refuse are counted, except if the reference answer
+// refuses, and only if there is a check that tells refusals.
 func TestRefusals(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")

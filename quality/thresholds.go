@@ -51,7 +51,7 @@ func outside(m *ModelReport) *Metrics { return &m.Outside }
 func turns(m *ModelReport) *Metrics   { return &m.Turns }
 func prose(m *ModelReport) *Metrics   { return &m.Prose }
 
-// answerable is typed if it is known which answers refuse.
+// answerable returns what typed does if it is known which answers refuse.
 func answerable(m *ModelReport) *Metrics {
 	if m.Typed.Refused == nil {
 		return &Metrics{}

@@ -30,13 +30,13 @@ func (a adapted) Start(r batch.Request) (Answer, error) {
 	return answer, nil
 }
 
-// Stats are zero: the model whose weights it shares counts its steps.
+// Stats returns zeros: the model whose weights the adapter shares counts its steps.
 func (adapted) Stats() batch.Stats { return batch.Stats{} }
 
 // maxName is the maximum length of an adapter's name in bytes.
 const maxName = 200
 
-// loadAdapter is POST /v1/load_lora_adapter, as vLLM has it.
+// loadAdapter handles POST /v1/load_lora_adapter, as vLLM has it.
 func (s *Server) loadAdapter(w http.ResponseWriter, r *http.Request) {
 	s.change(w, r, func(ctx context.Context, b *body, name string) string {
 		var path string
@@ -66,7 +66,7 @@ func (s *Server) loadAdapter(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// notLoaded is the error of an adapter that err has kept from being loaded, or nil.
+// notLoaded returns the error for an adapter that err has kept from being loaded, or nil.
 func (s *Server) notLoaded(err error) *Error {
 	switch fault := (*batch.Fault)(nil); {
 	case err == nil:
@@ -85,7 +85,7 @@ func (s *Server) notLoaded(err error) *Error {
 	return refuse("lora_path", "%v", err)
 }
 
-// dropAdapter is POST /v1/unload_lora_adapter. Answers that run or wait go on to their end.
+// dropAdapter handles POST /v1/unload_lora_adapter. Answers that run or wait continue to their end.
 func (s *Server) dropAdapter(w http.ResponseWriter, r *http.Request) {
 	s.change(w, r, func(_ context.Context, b *body, name string) string {
 		m, e := s.model(name)
@@ -125,7 +125,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request,
 		s.fail(w, r, e)
 		return
 	}
-	// Not that of a client that has left: the server ends after what f reads is closed.
+	// Not the context of a client that has left: the server ends after what f reads is closed.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(r.Context()), s.options.Timeout, errTimeout)
 	defer cancel()
 	select { // here, so that those that wait end with their requests

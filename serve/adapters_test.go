@@ -13,7 +13,7 @@ import (
 )
 
 // TestAdapters_ComeAndGo loads an adapter, asks it, drops it while it answers, and loads it again. The answer in
-// progress goes on to its end.
+// progress continues to its end.
 func TestAdapters_ComeAndGo(t *testing.T) {
 	f := serving(t, Options{})
 	dropped := 0
@@ -53,7 +53,7 @@ func TestAdapters_ComeAndGo(t *testing.T) {
 			_, text := f.post(t, "/v1/chat/completions", ask)
 			answered <- text
 		}()
-		other.hold <- struct{}{} // it has begun
+		other.hold <- struct{}{} // it has started
 		status, text = f.post(t, "/v1/unload_lora_adapter", drop)
 		if status != 200 || text != "Success: LoRA adapter 'radio' removed successfully." {
 			t.Fatalf("%d %s", status, text)

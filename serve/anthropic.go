@@ -31,7 +31,7 @@ func (s *Server) messagesQuestion(b *body, key string, count bool) *question {
 	messages = append(messages, b.history(b.conversation("messages"))...)
 	o := chat.Options{}
 	s.constrain(b, q, &o)
-	// A last message of the assistant's is the beginning of the answer.
+	// If the last message is the assistant's, it is the start of the answer.
 	b.ask(q, messages, o, len(messages) > 0 && messages[len(messages)-1].Role == "assistant")
 	return q
 }
@@ -83,7 +83,7 @@ func (a *messagesAPI) open(s *stream, q *question) {
 	a.alive(s, q)
 }
 
-// text begins a part of text.
+// text starts a part of text.
 func (a *messagesAPI) text(s *stream) {
 	a.end(s)
 	a.part.text = true

@@ -23,7 +23,7 @@ type body struct {
 	err     *Error
 }
 
-// readBody reads the body of a request, of at most so many bytes.
+// readBody reads the body of a request, of up to most bytes.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) (*body, *Error) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, &Error{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error",
@@ -118,7 +118,7 @@ func (b *body) texts(name string) (all []string) {
 	return all
 }
 
-// brief returns the beginning of a value for a message.
+// brief returns the start of a value for a message.
 func brief(raw []byte) string {
 	const most = 40
 	if len(raw) <= most {
@@ -129,7 +129,7 @@ func brief(raw []byte) string {
 
 // A refusal is a field that changes the answer in a way that the server does not know.
 type refusal struct {
-	neutral []string // values that change nothing besides those of nothing, as plain returns them
+	neutral []string // values that change nothing, besides the values in nothing, as plain returns them
 	advice  string   // what to do instead; empty: leave it out
 }
 
@@ -183,8 +183,8 @@ var harmless = strings.Fields(`cache_prompt cache_salt id_slot inference_geo max
 	prediction priority prompt_cache_key prompt_cache_retention request_id return_progress safety_identifier service_tier
 	store stream_options timings_per_token user`)
 
-// rest looks at the fields that nobody has read: it refuses those of refusals, and keeps the names of others that are
-// not harmless in ignored.
+// rest checks the fields that have not been read: it refuses the fields in refusals, and keeps the names of others
+// that are not harmless in ignored.
 func (b *body) rest() {
 	for _, name := range slices.Sorted(maps.Keys(b.fields)) {
 		raw := b.fields[name]

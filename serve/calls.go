@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// What is here makes calls of tools and their results in a conversation those of chat completions, whichever API it
-// came by. What it does not know it leaves to those who read messages.
+// The functions here give tool calls and their results in a conversation the form of chat completions, whichever API
+// it came by. What they do not know they leave to the functions that read messages.
 
-// flat makes items of the responses API messages: a call is an item of its own there, and so is its result.
+// flat turns items of the responses API into messages: a call is an item of its own there, and so is its result.
 func (b *body) flat(name string) {
 	var items []map[string]json.RawMessage
 	if json.Unmarshal(b.fields[name], &items) != nil {
@@ -36,8 +36,8 @@ func (b *body) flat(name string) {
 	b.fields[name] = encode(messages)
 }
 
-// blocks makes messages of Anthropic's API those of chat completions: calls are parts of an answer there, and results
-// are parts of the next question.
+// blocks turns messages of Anthropic's API into messages of chat completions: calls are parts of an answer there, and
+// results are parts of the next question.
 func (b *body) blocks(name string) {
 	var all []map[string]json.RawMessage
 	if json.Unmarshal(b.fields[name], &all) != nil {

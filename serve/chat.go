@@ -117,7 +117,7 @@ func (a chatAPI) piece(s *stream, q *question, p piece) {
 	}
 }
 
-// openAI is a call as messages have it.
+// openAI returns a call as messages have it.
 func (c call) openAI() object {
 	return object{"id": c.id, "type": "function", "function": object{"name": c.name, "arguments": c.arguments}}
 }

@@ -30,7 +30,7 @@ func of(w http.ResponseWriter) *record { return w.(*record) }
 // Unwrap lets an http.ResponseController reach the connection.
 func (r *record) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// WriteHeader remembers the status, and gives what follows a deadline.
+// WriteHeader remembers the status, and sets a deadline for what follows.
 func (r *record) WriteHeader(status int) {
 	r.status = status
 	r.hurry()
@@ -115,7 +115,7 @@ func (s *Server) logged(rec *record, r *http.Request) {
 	}
 }
 
-// attributes are what the log says of a request. Paths that do not exist are cut.
+// attributes returns what the log says about a request. Paths that do not exist are cut.
 func (r *record) attributes(request *http.Request) []any {
 	all := []any{"id", r.id, "method", request.Method, "path", brief([]byte(request.URL.Path)), "status", r.status,
 		"seconds", seconds(time.Since(r.start))}

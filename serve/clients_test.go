@@ -33,8 +33,8 @@ var recorded = map[string]string{
 	"fault":           "The model failed on this request: the server's log says why.",
 }
 
-// clients are programs in testdata/clients, in their own languages. Where their packages are is in
-// RESTYLE_CLIENTS_PYTHON, a directory of pip's, and RESTYLE_CLIENTS_NODE, one with node_modules.
+// clients are programs in testdata/clients, in their own languages. RESTYLE_CLIENTS_PYTHON says where their packages
+// are, a directory of pip's, and so does RESTYLE_CLIENTS_NODE, a directory with node_modules.
 var clients = []struct {
 	name    string
 	command []string

@@ -62,7 +62,7 @@ func (b *body) format() (schema json.RawMessage, field string) {
 		field = "response_format"
 	case b.has("text") && json.Unmarshal(b.fields["text"], &text) == nil && text.Format != nil:
 		if text.Verbosity != "" && text.Verbosity != "medium" {
-			return nil, "" // which is refused as a field that nobody has read
+			return nil, "" // which is refused as a field that has not been read
 		}
 		b.known["text"] = true
 		field = "text"

@@ -12,7 +12,7 @@ import (
 	"restyle/infer/jsonform"
 )
 
-// An Error is why a request is not answered.
+// An Error says why a request is not answered.
 type Error struct {
 	Status  int    // of HTTP
 	Type    string // as OpenAI names it; Anthropic's follows from Status
@@ -25,7 +25,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// refuse returns the error of a field that is wrong. The message begins with the field's name.
+// refuse returns the error of a field that is wrong. The message starts with the field's name.
 func refuse(param, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Param: param,
 		Message: param + ": " + fmt.Sprintf(format, args...)}
@@ -40,7 +40,7 @@ func internal(message string) *Error {
 	return &Error{Status: http.StatusInternalServerError, Type: "server_error", Message: message}
 }
 
-// tooLong is the error of a prompt that leaves no room for an answer. Programs look for both wordings.
+// tooLong returns the error for a prompt that leaves no room for an answer. Programs look for both wordings.
 func tooLong(tokens, context int) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "context_length_exceeded",
 		Param: "messages", Message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your "+
@@ -82,8 +82,8 @@ var anthropicTypes = map[int]string{
 	http.StatusInternalServerError: "api_error", http.StatusGatewayTimeout: "api_error",
 }
 
-// openAI is the error in the form of OpenAI's API. param and code are null if there are none, as there; type and
-// message always are something, because programs that miss them tell their users of a missing field instead of the
+// openAI returns the error in the form of OpenAI's API. param and code are null if there are none, as there. type and
+// message are never empty, because programs that miss them tell their users about a missing field instead of the
 // error.
 func (e *Error) openAI() any {
 	null := func(s string) any {
@@ -95,7 +95,7 @@ func (e *Error) openAI() any {
 	return object{"error": object{"message": e.Message, "type": e.Type, "param": null(e.Param), "code": null(e.Code)}}
 }
 
-// anthropic is the error in the form of Anthropic's API.
+// anthropic returns the error in the form of Anthropic's API.
 func (e *Error) anthropic() any {
 	kind := anthropicTypes[e.Status]
 	if kind == "" {

@@ -22,7 +22,7 @@ import (
 	"restyle/tokenizer"
 )
 
-// script is what the fake answers, with a seed of 0. Each seed begins one word later.
+// script is what the fake answers, with a seed of 0. Each seed starts one word later.
 const script = "A list is reversed with `xs[::-1]`, naïvely speaking. 😀 That is all."
 
 // fake is a Generator that says the script.

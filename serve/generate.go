@@ -196,15 +196,15 @@ func first(events []toolcalls.Event, calls int) ([]toolcalls.Event, bool) {
 // callID returns a new id of a call: nine letters and digits, as Mistral's templates want.
 func callID() string { return strings.ToLower(rand.Text()[:9]) }
 
-// released finds out which tokens have text that is out: text lags behind tokens as long as it may become a stop
-// string. The log probabilities of tokens that are only part of a stop string are not in the answer.
+// released finds out which tokens have text that is out: text lags behind tokens while it may become a stop string.
+// The log probabilities of tokens that are only part of a stop string are not in the answer.
 type released struct {
 	tokenizer   *tokenizer.Tokenizer
 	held        []batch.Token
 	at, printed int // bytes of the tokens before held, and of the text
 }
 
-// release returns the tokens that are out after so many more bytes of text.
+// release returns the tokens that are out after the given number of further bytes of text.
 func (r *released) release(bytes int) (out []batch.Token) {
 	r.printed += bytes
 	for len(r.held) > 0 && r.at < r.printed {

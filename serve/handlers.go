@@ -9,7 +9,7 @@ import (
 	"restyle/chat"
 )
 
-// handler returns the routes, behind the checks that all requests go through.
+// handler returns the routes, wrapped in the checks that all requests go through.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
@@ -84,7 +84,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 // elsewhere are the patterns of paths that do not exist.
 var elsewhere = []string{"/", "GET /v1/"}
 
-// noRoute is the error of a path that does not exist, or not with this method.
+// noRoute returns the error for a path that does not exist, or not with this method.
 func (s *Server) noRoute(mux *http.ServeMux, r *http.Request) *Error {
 	e := &Error{Status: http.StatusNotFound, Type: "invalid_request_error", Code: "unknown_url",
 		Message: "There is no " + r.Method + " " + brief([]byte(r.URL.Path)) + " here."}
@@ -172,7 +172,7 @@ func (s *Server) ask(read func(b *body, key string) (*question, api)) http.Handl
 	}
 }
 
-// tokenize is POST /tokenize, with the fields of vLLM and of llama.cpp.
+// tokenize handles POST /tokenize, with the fields of vLLM and of llama.cpp.
 func (s *Server) tokenize(b *body, _ *record) any {
 	var name, text string
 	b.read("model", &name)

@@ -17,7 +17,7 @@ import (
 	"restyle/infer/batch"
 )
 
-// The bounds of the buckets of histograms, those of vLLM: seconds to the first token, between tokens, and of
+// The bounds of the buckets of histograms, the same as vLLM's: seconds to the first token, between tokens, and of
 // requests.
 var (
 	firstBounds = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40,
@@ -181,7 +181,7 @@ func (s *Server) metricsText() []byte {
 // An exposition is metrics as text.
 type exposition struct{ io.Writer }
 
-// head begins a metric.
+// head starts a metric.
 func (out exposition) head(name, kind, help string) {
 	fmt.Fprintf(out, "# HELP restyle_%s %s\n# TYPE restyle_%[1]s %[3]s\n", name, help, kind)
 }
@@ -209,7 +209,7 @@ func (out exposition) histogram(name string, m *Model, h *histogram) {
 	out.line(name+"_count", m, "", "", float64(total))
 }
 
-// histograms are those of each model.
+// histograms are each model's histograms.
 var histograms = []struct {
 	name, help string
 	of         func(*metrics) *histogram

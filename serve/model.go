@@ -59,8 +59,8 @@ type Model struct {
 	forms   *forms
 }
 
-// Add adds a model, which answers from now on. The first one answers requests without the field model. A name that is
-// there already is an error.
+// Add adds a model, which answers from now on. The first model answers requests without the field model. A name that
+// exists already is an error.
 func (s *Server) Add(m Model) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -103,7 +103,7 @@ func (s *Server) model(name string) (*Model, *Error) {
 		Message: fmt.Sprintf("The model %q does not exist. There is: %q.", name, names)}
 }
 
-// describe is a model as /v1/models lists it.
+// describe returns a model as /v1/models lists it.
 func (m *Model) describe() object {
 	o := object{"id": m.Name, "object": "model", "created": m.created.Unix(), "owned_by": "restyle",
 		"max_model_len": m.Context}

@@ -10,7 +10,7 @@ import (
 	"restyle/infer/jsonform"
 )
 
-// What a request may ask for at most, beside the limits of Options.
+// What a request may ask for at most, besides the limits of Options.
 const (
 	maxChoices = 64   // answers of a request
 	maxStops   = 32   // stop strings; OpenAI has 4, but programs that complete code send more
@@ -18,7 +18,7 @@ const (
 	maxTop     = 20   // most probable tokens with their log probabilities
 )
 
-// mostProbable is a nucleus of the most probable token alone, which clients ask for by 0. The GPU can still draw from
+// mostProbable is a nucleus of only the most probable token, which clients ask for by 0. The GPU can still draw from
 // it.
 const mostProbable = 1e-9
 
@@ -39,7 +39,7 @@ type question struct {
 	oneCall  bool           // an answer calls one tool at most
 }
 
-// choices is the number of answers.
+// choices returns the number of answers.
 func (q *question) choices() int { return len(q.prompts) * q.n }
 
 // sampling reads how to choose tokens. What a request leaves out is what the model's authors suggest, as in vLLM; if

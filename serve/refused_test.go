@@ -105,8 +105,8 @@ func TestRequests_AreRefusedByName(t *testing.T) {
 	}
 }
 
-// TestRequests_MayCarryWhatChangesNothing sends fields that programs send with their neutral values, and some that
-// nobody knows, which a header names.
+// TestRequests_MayCarryWhatChangesNothing sends fields that programs send with their neutral values, and some unknown
+// ones, which a header names.
 func TestRequests_MayCarryWhatChangesNothing(t *testing.T) {
 	f := serving(t, Options{})
 	r, err := http.Post(f.url+"/v1/chat/completions", "application/json", strings.NewReader(`{"logit_bias":{},

@@ -97,7 +97,7 @@ func (b *body) reasoning() {
 	}
 }
 
-// message is an item of text, which has parts if it is over.
+// message returns an item of text, which has parts if it is over.
 func (a *responsesAPI) message(status string, content ...object) object {
 	if content == nil {
 		content = []object{}
@@ -109,7 +109,7 @@ func textPart(text string) object {
 	return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
 }
 
-// response is the response with its output so far. An error of null would make some programs take it for a failed
+// response returns the response with its output so far. An error of null would make some programs take it for a failed
 // one.
 func (a *responsesAPI) response(q *question, status string, output []object) object {
 	r := object{"id": a.id, "object": "response", "created_at": a.created, "status": status, "model": q.model.Name,
@@ -123,7 +123,7 @@ func (a *responsesAPI) response(q *question, status string, output []object) obj
 	return r
 }
 
-// ended is the status of a response that is over.
+// ended returns the status of a response that is over.
 func ended(choices []*choice) string {
 	if choices[0].result.Reason == infer.Stopped {
 		return "completed"
@@ -160,7 +160,7 @@ func (a *responsesAPI) event(s *stream, name string, o object) {
 	s.event(name, o)
 }
 
-// item is a call as an item of the output.
+// item returns a call as an item of the output.
 func (c call) item(status string) object {
 	return object{"type": "function_call", "id": "fc_" + c.id, "call_id": c.id, "name": c.name, "arguments": c.arguments,
 		"status": status}
@@ -186,7 +186,7 @@ func (a *responsesAPI) open(s *stream, q *question) {
 	}
 }
 
-// text begins an item of text.
+// text starts an item of text.
 func (a *responsesAPI) text(s *stream) {
 	a.end(s, "completed")
 	a.part.text = true

@@ -19,11 +19,11 @@ type Options struct {
 	// Hosts are the names under which requests may come, without ports. A web page whose own name leads to this
 	// machine's loopback address comes under that name (DNS rebinding). None: any.
 	Hosts []string
-	// Origins are the web pages, as https://example.com, whose scripts may ask. None: those from this server alone.
+	// Origins are the web pages, as https://example.com, whose scripts may ask. None: only pages from this server.
 	Origins []string
 	// Body is the maximum size of a request in bytes. Default: 4 MiB.
 	Body int64
-	// MaxTokens is the maximum number of tokens of an answer; a request for more gets so many. Default 0: what fits
+	// MaxTokens is the maximum number of tokens of an answer; a request for more gets this number. Default 0: what fits
 	// into the context.
 	MaxTokens int
 	// Queue is how many answers of a model may wait: a request for more is refused. Default 0: no matter.
@@ -34,7 +34,7 @@ type Options struct {
 	Slow time.Duration
 	// Alive is the time after which a stream without news gets a sign of life. Default: 15 s.
 	Alive time.Duration
-	// Log gets a line for each request but those of /health and /ready. Nil: none. It gets no prompts, answers or keys.
+	// Log gets a line for each request except for /health and /ready. Nil: none. It gets no prompts, answers or keys.
 	Log *slog.Logger
 	// Load loads adapters while the server runs. Nil: they can be neither loaded nor dropped.
 	Load Loader
@@ -82,7 +82,7 @@ func New(o Options) *Server {
 // Ready makes the server ready: it has its models. Until then requests get status 503.
 func (s *Server) Ready() { s.ready.Store(true) }
 
-// Close refuses further requests with status 503. Those in progress go on.
+// Close refuses further requests with status 503. Requests in progress continue.
 func (s *Server) Close() { s.closed.Store(true) }
 
 // End ends the requests in progress with an error.

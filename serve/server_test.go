@@ -126,7 +126,7 @@ func until(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-// TestEnd_LetsAnswersFinish closes a server with a stream in progress, which goes on, and ends another, which breaks
+// TestEnd_LetsAnswersFinish closes a server with a stream in progress, which continues, and ends another, which breaks
 // off with an error.
 func TestEnd_LetsAnswersFinish(t *testing.T) {
 	for _, whole := range []bool{true, false} {
@@ -176,7 +176,7 @@ func TestTimeout_IsAnError(t *testing.T) {
 	}
 }
 
-// TestMetrics_Count checks the figures after requests that went well and one that did not.
+// TestMetrics_Count checks the metrics after requests that succeeded and one that did not.
 func TestMetrics_Count(t *testing.T) {
 	f := serving(t, Options{})
 	f.post(t, "/v1/chat/completions", `{"n":2,"max_tokens":3,"seed":0,`+asked+`}`)

@@ -19,7 +19,7 @@ type api interface {
 	piece(s *stream, q *question, p piece)
 	alive(s *stream, q *question)
 	close(s *stream, q *question, choices []*choice)
-	// fail writes an error into a stream that has begun.
+	// fail writes an error into a stream that has started.
 	fail(s *stream, e *Error)
 }
 

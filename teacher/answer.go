@@ -68,7 +68,7 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 		t.key = key
 		return a, err
 	case errors.As(err, &refused) && refused.Status == 0:
-		return Answer{Finish: refusedFinish, Text: refused.Reason}, nil // made again at no cost
+		return Answer{Finish: refusedFinish, Text: refused.Reason}, nil // it is made again at no cost
 	case errors.As(err, &refused) && d.hasAnswered():
 		return d.enter(t, Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, key, nil)
 	case errors.As(err, &refused):
@@ -81,13 +81,14 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 	return a, err
 }
 
-// onlyThis reports whether err concerns one request only: others were answered meanwhile, so only its row has to wait.
+// onlyThis reports whether err concerns one request only: others were answered in the meantime, so only its row has
+// to wait.
 func onlyThis(err error) bool {
 	var unavailable *openai.Unavailable
 	return errors.As(err, &unavailable) && !unavailable.AllDead && unavailable.Others > 0
 }
 
-// fail records in the journal that a request got no answer, for people to read.
+// fail records in the journal, for people to read, that a request got no answer.
 func (d *decider) fail(t *task, err error) error {
 	return d.Journal.Fail(FailureRecord{Row: t.prompt.Row.Index, Attempt: t.prompt.Attempt, Error: err.Error()})
 }
@@ -159,10 +160,10 @@ func (d *decider) checkAnswer(t *task) {
 	c := newCandidate(p.Style, p.Question, p.Parts, text)
 	prose := c.said()
 	if p.Comments {
-		c.words, c.prose = nil, c.prose+"\n"+remarks // the checks apply to the remarks too
+		c.words, c.prose = nil, c.prose+"\n"+remarks // the checks also apply to the remarks
 	}
 	checks := textChecks
-	_, phrases := d.Teacher.(Builtin) // its sentences are written by people, and need not mention the question
+	_, phrases := d.Teacher.(Builtin) // people wrote its sentences, which need not mention the question
 	if phrases {
 		checks = slices.DeleteFunc(slices.Clone(checks), func(k check) bool { return k.id == senseChecked })
 	}
@@ -174,7 +175,7 @@ func (d *decider) checkAnswer(t *task) {
 			device = "" // a few devices are assigned in rotation: more variety is not possible
 		}
 		t.said = saidIn(prose, device)
-		if c.parts.restated { // what the answer says again and again is not the teacher's doing
+		if c.parts.restated { // what the answer itself repeats is not the teacher's doing
 			t.said = t.said.without(saidIn(voice.Read(c.parts.Prose()), ""))
 		}
 		t.said.loose = !phrases && c.loose()
@@ -212,7 +213,7 @@ func addRemarks(blocks []string, remarks string) ([]string, error) {
 	return out, nil
 }
 
-// parseRemark parses "L3: …" or "C2L3: …": the block and the line in it, both from 1, and the remark.
+// parseRemark parses "L3: …" or "C2L3: …": the block and the line in it, both counted from 1, and the remark.
 func parseRemark(line string) (block, at int, remark string, ok bool) {
 	place, remark, ok := strings.Cut(line, ":")
 	remark = strings.TrimSpace(remark)

@@ -13,7 +13,7 @@ import (
 // An Assignment is what a row has to use: its opener, device, skeleton, length and few-shot examples. It is made before
 // any request, so that variety depends neither on the order in which answers arrive nor on the teacher's taste.
 type Assignment struct {
-	Opener   string // the words to begin with
+	Opener   string // the words to start with
 	Device   voice.Device
 	Skeleton int   // index into the style's Skeletons: the built-in rewriter's order of blocks
 	Words    int   // target length, in words of prose
@@ -23,7 +23,7 @@ type Assignment struct {
 // lengths are the target lengths, in words: the band that A9 accepts, with a margin on both sides.
 var lengths = []int{45, 60, 80, 100, 120}
 
-// What is chosen for a row. Each has its own random sequence.
+// The choices for a row. Each has its own random sequence.
 const (
 	openerChoice uint64 = 1 + iota
 	deviceChoice
@@ -37,7 +37,7 @@ type assigner struct {
 	style   *voice.Style
 	seed    uint64
 	rows    int   // assignments made
-	openers []int // how many rows got each of the style's openers
+	openers []int // number of rows that got each of the style's openers
 	order   []int // the openers' indices, shuffled by the seed
 }
 
@@ -68,11 +68,11 @@ func (a *assigner) next(question string) Assignment {
 	return out
 }
 
-// ofCode matches what only an answer with code can do.
+// ofCode matches devices that only an answer with code can use.
 var ofCode = regexp.MustCompile(`(?i)\b(?:code|lines?|loops?|functions?|programs?|variables?|statements?)\b`)
 
-// restate is next for an answer in prose. Its device needs no code, and the voice takes its words besides those of the
-// answer.
+// restate is next for an answer in prose. Its device needs no code, and the voice's words come in addition to the
+// answer's own.
 func (a *assigner) restate(question, answer string) Assignment {
 	n, s := a.rows, a.style
 	out := a.next(question)
@@ -87,14 +87,15 @@ func (a *assigner) restate(question, answer string) Assignment {
 	return out
 }
 
-// maxOpener is the largest share of the rows to which one opener is assigned; in a style with few openers the limit is
-// 1.2 times an even share. The diversity budget allows more, so that refused rows do not exhaust it.
+// maxOpener is the largest share of the rows to which one opener is assigned; in a style with few openers the limit
+// is 1.2 times an even share. The diversity budget allows a larger share, so that refused rows do not exhaust it.
 const maxOpener = 0.025
 
-// opener returns the index of the opener for a question. The question's first word decides; if that opener has used up
-// its quota, the first two words decide, then the first three; if all three have, the question gets the opener that was
-// assigned least. A model can learn which opener follows from a question, and so answers different questions
-// differently. Random openers would teach it that all are equally good, and it would always use the same one.
+// opener returns the index of the opener for a question. The question's first word decides; if that opener has used
+// up its quota, the first two words decide, then the first three; if all three have, the question gets the opener
+// that was assigned least. A model can learn which opener follows which question, and so it answers different
+// questions differently. Random openers would teach the model that all are equally good, and it would always use the
+// same one.
 func (a *assigner) opener(question string) int {
 	k := len(a.openers)
 	quota := max(2, int(max(maxOpener, 1.2/float64(k))*float64(a.rows)))
@@ -117,9 +118,9 @@ func (a *assigner) opener(question string) int {
 	return least
 }
 
-// rotate returns which of k values the nth row gets. In every k rows each value comes once, and no value returns within
-// k/2 rows, so that neighbors differ even if rows between them are refused: a round is a shuffle of one half of the
-// values, then one of the other half.
+// rotate returns which of k values the nth row gets. In every k rows each value occurs once, and no value recurs
+// within k/2 rows, so that neighbors differ even if rows between them are refused: a round is a shuffle of one half
+// of the values, then one of the other half.
 func rotate(seed, choice uint64, n, k int) int {
 	if k == 0 {
 		return 0 // a style without a phrase bank has no skeletons

@@ -19,7 +19,7 @@ import (
 )
 
 // WriteBatchLine writes a request to a batch file, in the JSONL form of OpenAI's Batch API, which vllm run-batch and
-// LiteLLM read too. The custom_id of the line is the key, under which the answer is looked up.
+// LiteLLM also read. The custom_id of the line is the key, under which the answer is looked up.
 func WriteBatchLine(w io.Writer, key string, body []byte) error {
 	line := struct {
 		CustomID string          `json:"custom_id"`
@@ -40,7 +40,7 @@ func WriteBatchLine(w io.Writer, key string, body []byte) error {
 // Ingested counts the lines of a file of batch results.
 type Ingested struct {
 	Answers    int    `json:"answers"`    // recorded in the journal
-	Known      int    `json:"known"`      // in the journal already, which keeps its answer
+	Known      int    `json:"known"`      // already in the journal, which keeps its answer
 	Duplicates int    `json:"duplicates"` // further results of a request
 	Failed     int    `json:"failed"`     // results that are errors; their requests remain unanswered
 	Unreadable int    `json:"unreadable"` // lines that are not results, such as an incomplete one
@@ -52,8 +52,9 @@ type Ingested struct {
 const maxDeviations = 12 // that are listed
 
 // IngestBatch reads a file of batch results and records the answers in the journal. The order of the lines does not
-// matter, not even if a request has several answers. IngestBatch returns an error if no line is a result: then it is
-// another file. Of an answer that contains the secret it keeps nothing; the finish reason is [openai.KeyInAnswer].
+// matter, not even if a request has several answers. IngestBatch returns an error if no line is a result, because
+// then it is some other file. If an answer contains the secret, IngestBatch keeps nothing of it, and the finish
+// reason is [openai.KeyInAnswer].
 func IngestBatch(r io.Reader, j *Journal, secret secret.Secret) (Ingested, error) {
 	answers, order, in, err := readResults(r, secret)
 	if err != nil {
@@ -147,7 +148,7 @@ type failedResult string
 func (f failedResult) Error() string { return string(f) }
 
 // parseResult parses one line of results. A failedResult is the failure that the line reports; any other error means
-// that the line is no result.
+// that the line is not a result.
 func parseResult(line []byte) (key string, a Answer, deviations []string, err error) {
 	var result struct {
 		CustomID string          `json:"custom_id"`
@@ -205,7 +206,7 @@ func parseResult(line []byte) (key string, a Answer, deviations []string, err er
 	}, answer.Deviations, nil
 }
 
-// shortened returns the beginning of a field for a message, "" if it is null.
+// shortened returns the beginning of a field for a message, or "" if it is null.
 func shortened(raw json.RawMessage) string {
 	s := string(bytes.TrimSpace(raw))
 	if s == "null" {

@@ -14,8 +14,8 @@ import (
 )
 
 // Builtin is the teacher that needs no model. It composes prose from the style's phrase bank and from facts that it
-// reads off the question and the code, of which it understands neither. An answer in words stays as it is, in the
-// middle. With Builtin everything else can be run, tested and trained on any machine. Its certificates name it.
+// reads off the question and the code, neither of which it understands. An answer in words stays as it is, in the
+// middle. With Builtin, everything else can be run, tested and trained on any machine. Its certificates name it.
 type Builtin struct{}
 
 // Name returns "builtin".

@@ -25,7 +25,7 @@ const (
 	maxLook = 64 << 10
 )
 
-// tooLong returns the failed check of a row that is too long to be parsed, nil for any other row.
+// tooLong returns the failed check of a row that is too long to be parsed, or nil for any other row.
 func tooLong(instruction, input, output string) *dataset.Check {
 	n := len(instruction) + len(input) + len(output)
 	if n <= maxLook {
@@ -36,7 +36,7 @@ func tooLong(instruction, input, output string) *dataset.Check {
 	}
 }
 
-// A candidate is a rewrite to be checked, with what several checks read of it.
+// A candidate is a rewrite to be checked, with values that several checks derive from it.
 type candidate struct {
 	style    *voice.Style
 	question string
@@ -44,7 +44,7 @@ type candidate struct {
 	text     string  // the rewrite as it would be stored
 	pieces   []piece // of the text
 	prose    string  // the text outside its fences
-	source   string  // code and question: what a stated value may come from
+	source   string  // code and question, from which a stated value may come
 
 	// Computed on first use.
 	words   *voice.Text     // the prose; see said
@@ -111,10 +111,10 @@ type check struct {
 	id   string
 	what string
 	f    func(*candidate) (bool, string)
-	only answerKind // the answers that it is for
+	only answerKind // the answers to which it applies
 }
 
-// An answerKind is whether an answer's prose is written around code or restated.
+// An answerKind says whether an answer's prose is written around code or restated.
 type answerKind uint8
 
 const (
@@ -152,10 +152,11 @@ var (
 	}
 )
 
-// senseChecked is the check that finds word salad. It is not made on answers of Builtin, whose sentences people wrote.
+// senseChecked is the check that finds word salad. It does not apply to answers of Builtin, whose sentences people
+// wrote.
 const senseChecked = "A14"
 
-// run makes checks in order and returns their verdicts, and the first that failed, nil if none did.
+// run makes checks in order and returns their verdicts, and the first that failed, or nil if none did.
 func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *dataset.Check) {
 	kind := aroundCode
 	if c.parts.restated {
@@ -175,8 +176,8 @@ func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *datase
 }
 
 // Audit makes every check that is possible on a finished row from any source, whose code is in a language as
-// [Run.Language] names it: all but S4 and A10. Since the finish reason is unknown, it judges A1 by the end of the
-// text.
+// [Run.Language] names it: all but S4 and A10. Because the finish reason is unknown, Audit judges A1 by the end of
+// the text.
 func Audit(style *voice.Style, language string, r dataset.Rewritten) []dataset.Check {
 	if failed := tooLong(r.Instruction, r.Input, r.OutputOriginal+r.OutputPassiveAggressive); failed != nil {
 		return []dataset.Check{*failed}
@@ -191,7 +192,7 @@ func Audit(style *voice.Style, language string, r dataset.Rewritten) []dataset.C
 }
 
 func sourceIsCode(c *candidate) (bool, string) {
-	if found := strayFence.FindString(c.parts.Text); found != "" { // its code would be lost with the prose
+	if found := strayFence.FindString(c.parts.Text); found != "" { // the code in it would be lost with the prose
 		return false, fmt.Sprintf("%q: a fence behind the mark of a list or a quotation is not read: "+
 			"begin a line with it", strings.TrimSpace(found))
 	}
@@ -423,8 +424,8 @@ var (
 
 const cannot = `(?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not)`
 
-// The literal words without one of which the patterns above cannot match, in lower case. Searching for them first saves
-// most of the patterns' time, so they are as long as possible.
+// Literal words, in lower case: the patterns above match only text with at least one of them. Searching for them
+// first saves most of the patterns' time, so they are as long as possible.
 var (
 	metaWords = []string{"rewrit", "re-writ", "rewrote", "passive", "constraints", "tone", "persona", "register",
 		"voice", "style", "as per", "as you"}
@@ -450,7 +451,7 @@ const (
 
 var talkWords = indexWords(metaWords, askedWords, leakWords, refusalWords)
 
-// talk returns the lists of talkWords of which the prose contains a word.
+// talk returns the lists of talkWords that have a word in the prose.
 func (c *candidate) talk() uint8 {
 	if c.talked == nil {
 		lists := talkWords.in(strings.ToLower(c.prose))
@@ -459,8 +460,8 @@ func (c *candidate) talk() uint8 {
 	return *c.talked
 }
 
-// mentions returns the first match of a pattern in the prose for which keep is true, "" if there is none. No match goes
-// beyond a sentence, and few sentences contain a word of the list, which a match needs.
+// mentions returns the first match of a pattern in the prose for which keep is true, or "" if there is none. No match
+// goes beyond a sentence, and few sentences contain a word of the list, which a match needs.
 func (c *candidate) mentions(list uint8, pattern *regexp.Regexp, keep func(match string) bool) string {
 	if c.talk()&list == 0 {
 		return ""

@@ -56,7 +56,8 @@ func TestAudit_ChangedRows(t *testing.T) {
 	}
 }
 
-// TestBanned_OfTheSource checks that a restated answer may have a banned word that its source has, and code's may not.
+// TestBanned_OfTheSource checks that a restated answer may have a banned word that its source has, but an answer
+// around code may not.
 func TestBanned_OfTheSource(t *testing.T) {
 	const novel = "Moby-Dick has about 600 pages, and was published in London in 1851."
 	for _, c := range []struct{ language, source, text, want string }{
@@ -171,7 +172,7 @@ func checkPreFilters(t *testing.T, text string) {
 			for at := range stated(sentence, s) {
 				fast = append(fast, at)
 			}
-			var all [][3]int // by only the pattern, at every beginning of a word
+			var all [][3]int // only by the pattern, at the start of every word
 			for _, m := range anywhere[i].FindAllStringSubmatchIndex(sentence, -1) {
 				all = append(all, [3]int{m[0], m[2], m[3]})
 			}
@@ -188,7 +189,7 @@ func checkPreFilters(t *testing.T, text string) {
 	}
 }
 
-// anywhere are the patterns of statedResults, for any place in a sentence.
+// anywhere has the patterns of statedResults, for any place in a sentence.
 var anywhere = func() (all []*regexp.Regexp) {
 	for _, s := range statedResults {
 		all = append(all, regexp.MustCompile(strings.Replace(s.pattern.String(), "^(?i)", `(?i)\b`, 1)))
@@ -200,7 +201,7 @@ func TestPreFilters_HideNoMatch(t *testing.T) {
 	for _, c := range sentenceTable(t) {
 		checkPreFilters(t, c.text)
 	}
-	// The words of the alternatives that no sentence above has.
+	// These are words of the alternatives that no sentence above has.
 	for _, text := range []string{
 		"It was rewritten.", "A passive-aggressive one.", "In a voice of a weary man.", "As per your request.",
 		"The right persona.", "A snarky reply.", "A rude explanation.", "The reworded answer.", "The rephrased response.",
@@ -457,7 +458,7 @@ func TestLengthBounds(t *testing.T) {
 		{sourceLength, minSource - 1, 10, 0, false},
 		{sourceLength, maxSource, 10, 0, true},
 		{sourceLength, maxSource + 1, 10, 0, false},
-		{sourceLength, maxSource, maxRow - maxSource - 1, 0, true}, // and a newline
+		{sourceLength, maxSource, maxRow - maxSource - 1, 0, true}, // plus a newline
 		{sourceLength, maxSource, maxRow - maxSource, 0, false},
 		{lengthRight, 1000, 100, maxRow - 100, true},
 		{lengthRight, 1000, 100, maxRow - 99, false},

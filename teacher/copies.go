@@ -2,11 +2,11 @@ package teacher
 
 // copies finds rows whose text nearly repeats an earlier one's, in time that does not grow with the number of rows.
 //
-// Each row has bands of bandWidth minima, each the smallest value of one hash function on the row's shingles. Two rows
-// agree in a minimum with the probability of their Jaccard index J (Broder, "On the resemblance and containment of
-// documents", 1997), and in a band with J³. Rows that agree in two bands are compared shingle by shingle, so there are
-// no false positives. Of the pairs that share exactly half of their shingles one in 30 is missed, of those that share
-// 60% one in 1,400, of those that share 70% one in 900,000. Agreement in only one band is too frequent to be useful:
+// Each row has bands of bandWidth minima, each the smallest value of one hash function on the row's shingles. Two
+// rows agree in a minimum with the probability of their Jaccard index J (Broder, "On the resemblance and containment
+// of documents", 1997), and in a band with J³. Rows that agree in two bands are compared shingle by shingle, so there
+// are no false positives. One in 30 pairs that share exactly half of their shingles is missed, one in 1,400 pairs
+// that share 60%, and one in 900,000 pairs that share 70%. Agreement in only one band is too frequent to be useful:
 // rows made of stock phrases agree in one by chance.
 type copies struct {
 	heads  [bands][]int32 // by a hash of the band's minima: the latest row with it, from 1; 0 for none
@@ -114,8 +114,8 @@ func (s *shelf) list(i int32) []uint32 {
 	return s.boards[at.board][at.from:at.to]
 }
 
-// known reports whether a row is alike to one on the chains that begin at heads. It advances all chains by one step at
-// a time, so that a step on one chain does not wait for the memory of another.
+// known reports whether a row is alike to one on the chains that start at heads. It advances all chains by one step
+// at a time, so that a step on one chain does not wait for the memory of another.
 func (c *copies) known(prints []uint32, heads [bands]int32) bool {
 	defer func() {
 		for _, i := range c.met {

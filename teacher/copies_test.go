@@ -39,7 +39,7 @@ func TestCopiesAreFound(t *testing.T) {
 		found := 0
 		for range 1000 {
 			pair := randomShingles(rng, c.common)
-			// Copies may begin differently and have their words in other places.
+			// Copies may start differently and have their words in other places.
 			first, second := append(randomShingles(rng, c.own), pair...), append(pair[:c.common:c.common],
 				randomShingles(rng, c.own)...)
 			other := append(randomShingles(rng, 60), stock[rng.IntN(150):][:20]...)

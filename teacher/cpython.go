@@ -53,8 +53,8 @@ func StartCPython(program string) (*CPython, error) {
 	return c, nil
 }
 
-// Parse returns the interpreter's syntax error for code, "" if the code parses. It returns an error if the interpreter
-// has ended.
+// Parse returns the interpreter's syntax error for code, or "" if the code parses. It returns an error if the
+// interpreter has ended.
 func (c *CPython) Parse(code string) (wrong string, err error) {
 	line, err := json.Marshal(strings.ToValidUTF8(code, "\ufffd"))
 	if err != nil {

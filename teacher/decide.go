@@ -31,7 +31,7 @@ type decider struct {
 	tested   bool            // an answer has passed the checks that need only its row
 	useful   int             // answers that were asked for in this run and passed them
 	paid     int             // answers until the last such one
-	useless  []dataset.Check // why the answers since then did not, in the order in which they came
+	useless  []dataset.Check // why the answers since then did not pass, in the order in which they came
 	held     int             // requests that may be in flight meanwhile
 
 	stop     context.CancelCauseFunc
@@ -39,7 +39,7 @@ type decider struct {
 	refusal  *Answer           // the last refusal of a request
 	assigner *assigner         // for rows whose source passed its checks
 	window   []*task           // to be decided, in the order of their turns
-	deferred []*task           // those of window that are asked about again: only their turns come later than their rows
+	deferred []*task           // tasks in window that are asked again: only their turns come later than their rows
 	ahead    []*task           // spare rows that have been started, in order
 	ended    bool              // the source has no more rows
 	fault    error             // why the source ended, if not at its end
@@ -94,7 +94,7 @@ func (d *decider) run(ctx context.Context) error {
 	return errors.Join(d.noAnswer, d.fault)
 }
 
-// waiting returns how many rows are left without an answer.
+// waiting returns the number of rows that are left without an answer.
 func (d *decider) waiting() int {
 	answered, open := 0, d.sum.Waiting
 	for _, t := range d.window {
@@ -144,7 +144,7 @@ func (d *decider) fill(ctx context.Context) error {
 	return nil
 }
 
-// read starts the next row of the source that passes the source checks, if there is one.
+// read starts the next row of the source, if any, that passes the source checks.
 func (d *decider) read(ctx context.Context) error {
 	for !d.ended {
 		row, err := d.Source.Next()
@@ -246,8 +246,9 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 	}}, nil, nil
 }
 
-// limit returns how many rows may be in the window: one until the teacher has answered, and the judge if it decides, so
-// that a dead or misconfigured one fails once and not a thousand times, and a few until an answer is useful.
+// limit returns how many rows may be in the window. That is one row until the teacher has answered, and also the
+// judge if it decides, so that a dead or misconfigured one fails once and not a thousand times. After that it is a
+// few rows until an answer is useful.
 func (d *decider) limit() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -324,23 +325,23 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		d.enqueue(t)
 		return nil
 	}
-	// If rows before this one wait for a batch or until the run is resumed, this decision is provisional: the run that has
-	// their answers decides everything again. Accepting the row now has the rows that the ledger will probably refuse
-	// asked about again in this batch, not the next but one.
+	// If rows before this one wait for a batch or until the run is resumed, this decision is provisional: the run
+	// that has their answers decides everything again. Because the row is accepted now, the rows that the ledger will
+	// probably refuse are asked about again in this batch, not in the next but one.
 	d.accept(ctx, t)
 	d.settle(t)
 	return nil
 }
 
-// unsuitable returns an error, after an answer was refused, if the teacher has not made one good row in a long time: it
-// would most likely fail all other rows too, and cost as much.
+// unsuitable returns an error, after an answer was refused, if the teacher has not made one good row in a long time:
+// it would most likely also fail all other rows, and cost as much.
 func (d *decider) unsuitable(t *task) error {
 	givenUp := t.prompt.Attempt == d.attempts() || t.answer.Finish == refusedFinish
 	if t.answer.Finish == refusedFinish {
 		d.refusal = &t.answer
 	}
 	if d.live() && !t.asked || !d.live() && !givenUp {
-		return nil // what is in the journal is paid for, and the rows after it may have better answers
+		return nil // answers in the journal are paid for, and the rows after this one may have better answers
 	}
 	d.failures = append(d.failures, *t.failed)
 	most := maxFruitless

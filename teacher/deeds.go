@@ -10,7 +10,7 @@ import (
 )
 
 // readDeeds adds what the statements of a block of code do to f. It reads simple statements and the headers of
-// compound ones, each on a line of its own; of everything else it says nothing. tokens have no comments.
+// compound ones, each on a line of its own, and adds nothing for anything else. tokens have no comments.
 func readDeeds(f *voice.Facts, src string, tokens []python.Token) {
 	if f.Deeds == nil {
 		f.Deeds = map[string][][2]string{}
@@ -68,10 +68,10 @@ func classAround(around []block) string {
 	return ""
 }
 
-// keepSole drops deeds that are not all that the code does of their kind, so that a sentence may say that a function
-// returns this, and not only that it can: a function with several returns, one of several conditions or prints, a
-// variable that is set twice, a loop that may end early. before has the numbers of deeds of earlier blocks of code,
-// rebound how often bind has found each name.
+// keepSole keeps only deeds that are everything of their kind that the code does, so that a sentence may say that a
+// function returns this, and not only that it can. It drops the returns of a function that has several, one of
+// several conditions or prints, a variable that is set twice, and a loop that may end early. before has the numbers
+// of deeds in earlier blocks of code, and rebound has how often bind has found each name.
 func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebound map[string]int) {
 	words, set, returns := map[string]int{}, map[string]int{}, map[string]int{}
 	for i, t := range tokens {
@@ -79,7 +79,7 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 			continue
 		}
 		words[t.Text]++
-		switch next := tokens[i+1].Text; { // the last token is no name
+		switch next := tokens[i+1].Text; { // the last token is not a name
 		case next == "=", augments(next), next == "[" && begins(tokens, i), next == "." && changes[tokens[i+2].Text]:
 			set[t.Text]++
 		}
@@ -87,7 +87,7 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 	for _, d := range f.Deeds["return"][before["return"]:] {
 		returns[d[0]]++
 	}
-	// A return that stands on the line of its if has not been read.
+	// A return on the same line as its if has not been read.
 	unread := words["return"] != len(f.Deeds["return"][before["return"]:])
 	otherwise := unread || words["yield"]+words["raise"] > 0
 	leaves := words["break"]+words["continue"] > 0
@@ -122,7 +122,7 @@ func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebo
 	}
 }
 
-// begins reports whether the ith token begins a line.
+// begins reports whether the ith token starts a line.
 func begins(tokens []python.Token, i int) bool {
 	return i == 0 || slices.Contains([]python.Kind{python.Newline, python.Indent, python.Dedent}, tokens[i-1].Kind)
 }
@@ -150,8 +150,8 @@ func (s *line) text(from, to int) string {
 	return s.src[s.tokens[from].Pos:s.tokens[to-1].End]
 }
 
-// find returns the index of the first operator or keyword with that text outside of brackets, at from or after it; the
-// number of tokens if there is none.
+// find returns the index of the first operator or keyword with that text outside of brackets, at from or after it, or
+// the number of tokens if there is none.
 func (s *line) find(text string, from int) int {
 	depth := 0
 	for i := from; i < len(s.tokens); i++ {
@@ -258,7 +258,7 @@ func (s *line) read(f *voice.Facts, around []block) (opens block) {
 	return opens
 }
 
-// assign adds an assignment to a name. One of plain data is no deed: the data may be the question's.
+// assign adds an assignment to a name. An assignment of plain data is not a deed: the data may be the question's.
 func (s *line) assign(add func(kind, first, second string)) {
 	n := len(s.tokens)
 	if n == 3 && s.tokens[2].Kind == python.Number {
@@ -274,7 +274,7 @@ func (s *line) assign(add func(kind, first, second string)) {
 	}
 }
 
-// define adds the parameters of a function. Those that a star collects make no list that a sentence could give.
+// define adds the parameters of a function. Parameters with a star do not make a list that a sentence could give.
 func (s *line) define(add func(kind, first, second string)) {
 	end := s.find(")", 3)
 	if end >= len(s.tokens) || s.tokens[2].Text != "(" {
@@ -307,16 +307,16 @@ func (s *line) define(add func(kind, first, second string)) {
 }
 
 var (
-	// statedNumber matches a whole number of a question that stands alone.
+	// statedNumber matches a whole number by itself in a question.
 	statedNumber = regexp.MustCompile(`(?:^|[\s(])(\d{1,6})(?:[\s,.?;:)]*(?:\s|$))`)
-	// quotedWord matches a word that is text by itself, in a question or in its input. A phrase may call a word "it", so
-	// one with a capital, which may be somebody's name, is none.
+	// quotedWord matches a word that is text by itself, in a question or in its input. A phrase may call a word "it",
+	// so a word with a capital, which may be a person's name, does not match.
 	quotedWord = regexp.MustCompile(`"([a-z]{4,14})"`)
 	// bareWord matches a longer word of an input that is plain text.
 	bareWord = regexp.MustCompile(`\b[a-z]{5,14}\b`)
 )
 
-// readQuestion adds the numbers and the words of a question to f: of the words those that the code has as text too.
+// readQuestion adds to f the numbers of a question, and the words that the code also has as text.
 func readQuestion(f *voice.Facts, instruction, input string, blocks []string) {
 	f.Deeds = map[string][][2]string{}
 	add := func(kind, text string) {

@@ -30,8 +30,8 @@ var (
 	clauseEnd = regexp.MustCompile(`[.!?;:]+(?:\s|$)|\n`)
 )
 
-// denialsKept compares yes and no, and finds what an English answer denies: if the rewrite mentions it at all, then
-// once in a sentence that denies something too, and if not, it has to deny something anywhere.
+// denialsKept compares yes and no, and finds what an English answer denies. If the rewrite mentions that at all, it
+// must do so at least once in a sentence that denies something. If it does not, it has to deny something anywhere.
 func denialsKept(c *candidate) (bool, string) {
 	source := c.facts()[0].plain
 	if !speaksEnglish(source) {

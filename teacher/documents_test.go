@@ -34,7 +34,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// prompts returns what a remote teacher is asked, in every way in which prompts differ.
+// prompts returns the prompts for a remote teacher, in every way in which prompts differ.
 func prompts(t *testing.T) string {
 	var b strings.Builder
 	style := *passiveAggressive(t)
@@ -159,8 +159,8 @@ func repeated(r dataset.Rewritten, n int) (rows []dataset.Rewritten) {
 	return rows
 }
 
-// planOf plans a run over rows as those of trace. An exclamation mark has rows that cannot be read end the run,
-// which is canceled at a circumflex.
+// planOf plans a run over rows like trace's. With an exclamation mark, rows that cannot be read end the run. At a
+// circumflex, the run is canceled.
 func planOf(t *testing.T, rows int, words string) (Plan, error) {
 	path := expect.File(t, "rows.jsonl", traceLines(strings.Fields(words)))
 	skip := !strings.Contains(words, "!")

@@ -14,7 +14,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// A watcher records the calls that change the disk, and fails those of one kind while fail is set.
+// A watcher records the calls that change the disk, and makes calls of one kind fail while fail is set.
 type watcher struct {
 	mu     sync.Mutex
 	events []string

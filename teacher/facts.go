@@ -33,13 +33,13 @@ func factsOf(p *Prompt) voice.Facts {
 	return f
 }
 
-// keywordFeatures are the features that a keyword at the beginning of a statement proves.
+// keywordFeatures has the features that a keyword at the beginning of a statement proves.
 var keywordFeatures = map[string]voice.Feature{
 	"for": voice.Loop, "while": voice.Loop | voice.While, "if": voice.Conditional, "try": voice.Try,
 	"raise": voice.Raise, "return": voice.Return, "import": voice.Import, "from": voice.Import, "with": voice.With,
 }
 
-// callFeatures are the features that a call proves; the names of methods have a dot before them.
+// callFeatures has the features that a call proves. The names of methods have a dot before them.
 var callFeatures = map[string]voice.Feature{
 	"print": voice.Print, "range": voice.Range, "sorted": voice.Sort, ".sort": voice.Sort, "open": voice.File,
 	"list": voice.List, "dict": voice.Dict, "set": voice.Set, ".format": voice.Format,
@@ -88,7 +88,7 @@ type codeReader struct {
 	open       []block  // indented blocks around the token
 	next       block    // the block that the current statement opens
 	brackets   []string // open brackets
-	beginning  bool     // the token begins a statement
+	beginning  bool     // the token starts a statement
 	parameters int      // open brackets around a parameter list; -1 outside of one
 }
 
@@ -99,7 +99,7 @@ type block struct {
 	name        string // of the class
 }
 
-// at returns the ith token, the zero token if there is none.
+// at returns the ith token, or the zero token if there is none.
 func (r *codeReader) at(i int) python.Token {
 	if i < 0 || i >= len(r.tokens) {
 		return python.Token{}
@@ -148,7 +148,7 @@ func (r *codeReader) read(i int) {
 	case python.Name:
 		r.name(i)
 	}
-	// A statement also begins after the ":" of a one-line block, but no feature depends on that.
+	// A statement also starts after the ":" of a one-line block, but no feature depends on that.
 	r.beginning = t.Text == ";" || t.Text == "async" && r.beginning
 }
 
@@ -184,7 +184,7 @@ func (r *codeReader) operator(i int) {
 		if depth == 0 && previous.Kind == python.Name && r.at(i-2).Text != "." && !python.IsKeyword(previous.Text) {
 			add(&f.Names, previous.Text)
 		}
-	case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // strings have the other operators too
+	case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // strings also have the other operators
 		if operand(previous) { // not a sign, nor the stars of **kwargs
 			f.Has |= voice.Arithmetic
 		}

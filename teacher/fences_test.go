@@ -57,7 +57,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// TestStrayFences has fences that do not begin their lines: their code would be lost, so the row is unfit.
+// TestStrayFences checks fences that do not start their lines: their code would be lost, so the row is unfit.
 func TestStrayFences(t *testing.T) {
 	const code = "```python\ndef longer_than_forty(characters):\n    return characters\n```\n"
 	for _, c := range []struct {

@@ -26,7 +26,7 @@ const (
 		`ends? up (?:with|as)|becomes?|turns? into|equals?|amounts? to|(?:adds? up|sums?) to|leaves (?:you|us) with`
 )
 
-// statedResults match prose that begins with a word for the code's result or output and continues with a value.
+// statedResults match prose that starts with a word for the code's result or output and continues with a value.
 var statedResults = []statement{
 	{ofResult, regexp.MustCompile(`^(?i)(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
 		literal + `|` + quotedValue + `|` + codeValue + `)`)},
@@ -36,7 +36,7 @@ var statedResults = []statement{
 		`(` + quotedValue + `)`)},
 }
 
-// A statement is a pattern and the kind of word that it begins with.
+// A statement is a pattern and the kind of word that it starts with.
 type statement struct {
 	begins  uint8 // ofResult or ofOutput
 	pattern *regexp.Regexp
@@ -47,8 +47,8 @@ const (
 	ofOutput             // a word of comesOut
 )
 
-// stems are the beginnings of the words that statedResults begin with, in lower case. The patterns are slow, and most
-// words begin no statement.
+// stems has the beginnings of the words that statedResults start with, in lower case. The patterns are slow, and most
+// words do not start a statement.
 var stems = indexWords([]string{"output", "result", "return", "printed", "answer", "sum", "total", "average", "mean",
 	"median",
 	"product", "maximum", "minimum", "count", "length", "difference"},
@@ -56,8 +56,8 @@ var stems = indexWords([]string{"output", "result", "return", "printed", "answer
 		"spit", "end", "become",
 		"turn", "equal", "amount", "add", "sum", "leave"})
 
-// stated yields where a sentence states a result by the pattern s: the offset of the statement, and those of the
-// value's beginning and end. Statements do not overlap.
+// stated yields where a sentence states a result by the pattern s: the offsets of the statement and of the value's
+// start and end. Statements do not overlap.
 func stated(sentence string, s statement) iter.Seq[[3]int] {
 	return func(yield func([3]int) bool) {
 		for at := 0; at < len(sentence); at++ {
@@ -74,7 +74,7 @@ func stated(sentence string, s statement) iter.Seq[[3]int] {
 	}
 }
 
-// mayBegin returns the kinds of statement that may begin at an offset, by the stem of the word there.
+// mayBegin returns the kinds of statement that may start at an offset, by the stem of the word there.
 func mayBegin(sentence string, at int) (kinds uint8) {
 	rest := sentence[at:]
 	if at > 0 && isWord(sentence[at-1]) || len(rest) < 2 {
@@ -102,16 +102,18 @@ func mayState(sentence string) bool {
 var constants = indexWords([]string{"True", "False", "None"})
 
 var (
-	// A number that counts the next word is not a value: "10 seconds away", "1 less excuse".
+	// counts matches text after a number that counts the next word, and so is not a value: "10 seconds away", "1 less
+	// excuse".
 	counts = regexp.MustCompile(`^ [a-z]`)
-	// What may follow a number that is a value.
+	// afterValue matches text that may follow a number that is a value.
 	afterValue = regexp.MustCompile(`^ (?:for|when|if|as|and|or|because|since|given|which|on|in|with|to|after|every|` +
 		`at|but|of course|again|here|exactly|obviously|naturally)\b`)
-	// A word in quotation marks may be a remark on a result: the answer is "helpful", I am told.
+	// remark matches a word in quotation marks, which may be a remark on a result: the answer is "helpful", I am
+	// told.
 	remark = regexp.MustCompile(`^(?:"[a-z]+(?:",|,")|“[a-z]+(?:”,|,”))`)
 )
 
-// statesValue reports whether sentence[from:to], in a statement that begins at start, is meant as a value.
+// statesValue reports whether sentence[from:to], in a statement that starts at start, is meant as a value.
 func statesValue(sentence string, start, from, to int) bool {
 	value, rest := sentence[from:to], sentence[to:]
 	if isNumber(value) {
@@ -223,7 +225,7 @@ func (c *candidate) isOwnCode(p piece) bool {
 	if !isPythonTag(p.tag) || python.Check(p.text) != nil {
 		return false
 	}
-	// A result such as [1, 3, 5] is valid Python too. Code defines, assigns or calls something.
+	// A result such as [1, 3, 5] is also valid Python. Code defines, assigns or calls something.
 	tokens, err := python.Tokenize(p.text)
 	if err != nil {
 		return false
@@ -296,7 +298,7 @@ func firstLine(s string) string {
 }
 
 // invisible reports whether a character is invisible: a control character other than a line break or a tab, or a mark
-// of the direction of writing, with which a text can show something other than what it says.
+// of the direction of writing, with which a text can display something other than what it contains.
 func invisible(r rune) bool {
 	switch {
 	case r < ' ':
@@ -311,7 +313,7 @@ func invisible(r rune) bool {
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|" +
 	"\\[/?INST\\]")
 
-// traceWords are literal parts of tokenTraces, of which every match has one.
+// traceWords has literal parts of tokenTraces. Every match has one of them.
 var traceWords = indexWords([]string{"\u0120", "\u010a", "\u2581", "\ufffd", "<|", "<s>", "</s>", "<0x", "[INST]",
 	"[/INST]"})
 
@@ -345,7 +347,7 @@ func noArtifacts(c *candidate) (bool, string) {
 	return true, "none"
 }
 
-// traceIn returns the first trace of tokens in a text, "" if there is none.
+// traceIn returns the first trace of tokens in a text, or "" if there is none.
 func traceIn(text string) string {
 	if traceWords.in(text) == 0 && utf8.ValidString(text) { // patterns take a byte that is not UTF-8 for U+FFFD
 		return ""

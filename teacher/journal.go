@@ -39,7 +39,7 @@ type Journal struct {
 	size     int64
 	answers  map[[16]byte]span // by hash of the key: where the line is
 	run      *runRecord        // the last run that was started
-	done     *doneRecord       // its end, nil while it is unfinished
+	done     *doneRecord       // its end; nil while it is unfinished
 	answered bool              // it has received an answer: there is something to lose
 	dirty    bool              // something is written and not synced
 	err      error             // the first failed write or fsync; final
@@ -199,8 +199,8 @@ func sound(line []byte) bool {
 }
 
 // answerKey returns the key of a line with an answer that stands, as most lines of a journal are, without parsing all
-// of it. ok is false for all other lines, and for those that decode has to parse. In a JSON string a quotation mark has
-// a backslash before it, so that what answerKey searches for can only be the field itself.
+// of it. ok is false for all other lines, and for lines that decode has to parse. In a JSON string a quotation mark
+// has a backslash before it, so that what answerKey searches for can only be the field itself.
 func answerKey(line []byte) (key string, ok bool) {
 	const keyAt = 9 + len(answerBegin)
 	if !sound(line) || !bytes.HasPrefix(line[9:], []byte(answerBegin)) || len(line) < keyAt+64 {
@@ -214,13 +214,13 @@ func answerKey(line []byte) (key string, ok bool) {
 	return string(hash), true
 }
 
-// How the line of an answer begins, and what the line of a refusal contains.
+// How the line of an answer starts, and what the line of a refusal contains.
 const (
 	answerBegin   = `{"answer":{"key":"`
 	answerRefused = `"finish":"` + refusedFinish + `"`
 )
 
-// short returns half of a key's SHA-256. The index keeps this, a quarter of the key's own size.
+// short returns half of a key's SHA-256. The index keeps this half, which is a quarter of the key's own size.
 func short(key string) [16]byte {
 	sum := sha256.Sum256([]byte(key))
 	return [16]byte(sum[:16])
@@ -243,8 +243,8 @@ func (j *Journal) take(rec record, at span) {
 	}
 }
 
-// enter adds an answer that stands to the index. Of several under one key the first counts, so that a replay repeats
-// the run.
+// enter adds an answer that stands to the index. If there are several under one key, the first counts, so that a
+// replay repeats the run.
 func (j *Journal) enter(key string, at span) {
 	j.answered = true
 	if _, ok := j.answers[short(key)]; !ok {
@@ -378,7 +378,8 @@ func (e *DifferentRun) Error() string {
 }
 
 // Start starts a run with these settings, or resumes the unfinished run if it has the same ones. It returns all
-// endpoints of the run, these and those that an earlier part of it asked: other endpoints make no other run.
+// endpoints of the run, both these and the ones that an earlier part of it asked: changing endpoints does not make it
+// another run.
 func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, resumed bool, err error) {
 	all = endpoints
 	if j.run != nil {
@@ -425,7 +426,7 @@ func (j *Journal) Finish(s Summary) error {
 	return j.append(record{Done: &doneRecord{Time: now(), Summary: s}})
 }
 
-// LastRun returns the summary of the last run of a work directory, nil if there is none or it is unfinished.
+// LastRun returns the summary of the last run of a work directory, or nil if there is none or it is unfinished.
 func LastRun(dir string) (*Summary, error) {
 	j, err := OpenJournal(dir)
 	if err != nil {
@@ -438,7 +439,7 @@ func LastRun(dir string) (*Summary, error) {
 	return &j.done.Summary, nil
 }
 
-// Err returns the first error of a write or sync, nil if all have succeeded.
+// Err returns the first error of a write or sync, or nil if all have succeeded.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -453,7 +454,7 @@ func (j *Journal) Close() error {
 }
 
 // BackUp renames the journal of a work directory to journal.log.bak, or .bak.2 and so on if that exists, and returns
-// the new path, "" if there is no journal. It locks the directory meanwhile.
+// the new path, or "" if there is no journal. It locks the directory while it does so.
 func BackUp(dir string) (kept string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, journalName)); errors.Is(err, os.ErrNotExist) {
 		return "", nil

@@ -97,7 +97,8 @@ func TestJournalDamage(t *testing.T) {
 	}
 }
 
-// TestJournal_Refusals reads refusals from a journal. One with a status stands; without one, the request is sent again.
+// TestJournal_Refusals reads refusals from a journal. A refusal with a status stands. Without a status, the request
+// is sent again.
 func TestJournal_Refusals(t *testing.T) {
 	for _, c := range []struct {
 		text   string
@@ -185,7 +186,7 @@ func TestJournalStart(t *testing.T) {
 }
 
 // TestJournalSteps takes every sequence of three steps of a journal, and compares each with what it must find: which
-// runs it resumes, refuses or begins depends on the last run and on whether that ended or has answers.
+// runs it resumes, refuses or starts depends on the last run and on whether that ended or has answers.
 func TestJournalSteps(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, dir)
@@ -195,7 +196,7 @@ func TestJournalSteps(t *testing.T) {
 		endpoints      []string
 		accepted       int // of the last end
 	}
-	steps := "AEB" + "afrFo" // begin a run, ask or end it, open the journal again
+	steps := "AEB" + "afrFo" // start a run, ask or end it, open the journal again
 	for i, step := range "A" + expect.Sequences(steps, 3) {
 		switch step {
 		case 'A', 'E', 'B':
@@ -281,7 +282,7 @@ func TestAnswerKey(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rec   record
-		quick bool // answerKey can tell
+		quick bool // answerKey can return the key
 	}{
 		{"an answer", answer(key(1), Answer{Text: "x", Finish: "stop", Model: "m"}), true},
 		{"an answer cut off", answer(key(1), Answer{Text: "x", Finish: "length"}), true},
@@ -312,8 +313,8 @@ func TestAnswerKey(t *testing.T) {
 	}
 }
 
-// FuzzJournal reads any bytes as a journal, in memory: all that it indexes can be decoded, and what is appended is
-// found.
+// FuzzJournal reads any bytes as a journal, in memory: everything that it indexes can be decoded, and everything that
+// is appended is found.
 func FuzzJournal(f *testing.F) {
 	line := func(rec record) []byte {
 		b, err := encode(rec)

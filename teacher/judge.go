@@ -12,13 +12,13 @@ import (
 	"restyle/teacher/openai"
 )
 
-// Judge asks a second model to rate rows. Its opinion goes into the certificate. By default it decides nothing: nothing
-// sways language models more than style, and style is what changed.
+// Judge asks a second model to rate rows. Its opinion goes into the certificate. By default it decides nothing: style
+// sways language models more than anything else, and style is what changed.
 type Judge struct {
 	Remote
 
-	// MinTone is the lowest tone, of 1 to 5, that an answer may have. One that the judge rates lower, or about which it
-	// says nothing, fails check A13. 0 refuses no answer, and the judge rates only accepted rows.
+	// MinTone is the lowest tone, of 1 to 5, that an answer may have. An answer that the judge rates lower, or gives
+	// no opinion of, fails check A13. 0 refuses no answer, and the judge rates only accepted rows.
 	MinTone int
 
 	answered atomic.Bool // it has answered a request other than by a refusal
@@ -27,7 +27,7 @@ type Judge struct {
 // toneJudged is the check that an answer fails if the judge rates it too low.
 const toneJudged = "A13"
 
-// noOpinion is the error for an answer of the judge that is no opinion: asking again would not help.
+// noOpinion is the error for an answer of the judge that is not an opinion: asking again would not help.
 type noOpinion struct{ error }
 
 //nolint:lll // a prompt
@@ -67,7 +67,8 @@ func (g *Judge) Opinion(
 		a, key, err = g.Ask(ctx, p, r)
 		var refused *Refused
 		if errors.As(err, &refused) && g.MinTone > 0 && g.answered.Load() {
-			// It decides about a row, so it is recorded. Before the first answer a setting may be wrong, as with a teacher.
+			// The refusal decides about a row, so it is recorded. Before the first answer a setting may be wrong, as
+			// with a teacher.
 			a, err = Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, nil
 		}
 		if err != nil {
@@ -113,8 +114,9 @@ func parseOpinion(text string) (*dataset.Judge, error) {
 	return &o, nil
 }
 
-// judge asks the judge about the task's answer, which passed all other checks of attempt, and refuses it if its tone is
-// rated too low. An answer of the judge that is no opinion refuses it too: no row is in the dataset unrated.
+// judge asks the judge about the task's answer, which passed all other checks of attempt, and refuses it if its tone
+// is rated too low. An answer of the judge that is not an opinion also refuses it, so that no row in the dataset is
+// unrated.
 func (d *decider) judge(ctx context.Context, t *task) {
 	opinion, err := d.opinion(ctx, &t.prompt, t.text)
 	var none noOpinion

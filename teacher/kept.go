@@ -24,7 +24,7 @@ type proseFacts struct {
 }
 
 var (
-	// exactPatterns match what is the same character by character or wrong.
+	// exactPatterns match text that is either the same character by character or wrong.
 	exactPatterns = []*regexp.Regexp{
 		regexp.MustCompile("`([^`\n]+)`"),
 		regexp.MustCompile(`((?:[a-z][a-z+]{1,9}://|www\.)[^\s<>"'\])}|*]+)`),
@@ -65,11 +65,11 @@ func readProse(text string) (f proseFacts) {
 	return f
 }
 
-// maxFacts is the largest size, in bytes, of answer, question and rewrite together that are read for facts. It is more
-// than rows may have, and bounds the time that comparing facts takes.
+// maxFacts is the largest size, in bytes, of answer, question and rewrite together for which facts are read. It is
+// more than rows may have, and bounds the time that comparing facts takes.
 const maxFacts = 8 * maxRow
 
-// facts returns the facts of the answer, of the rewrite, and of the question, in this order.
+// facts returns the facts of the answer, the rewrite and the question, in this order.
 func (c *candidate) facts() [3]proseFacts {
 	if c.read == nil && len(c.prose)+len(c.source) > maxFacts {
 		c.read = new([3]proseFacts) // A9 or S2 refuses it
@@ -81,11 +81,11 @@ func (c *candidate) facts() [3]proseFacts {
 	return *c.read
 }
 
-// maxNamed is how many facts a refusal lists.
+// maxNamed is the maximum number of facts that a refusal lists.
 const maxNamed = 6
 
-// missing returns a verdict about facts that have to be in the rewrite. The reason, which has %s in it, lists those for
-// which kept is false.
+// missing returns a verdict about facts that have to be in the rewrite. The reason, why with its %s filled in, lists
+// the facts for which kept is false.
 func missing[T any](all []T, what, why string, kept func(T) bool, show func(T) string) (bool, string) {
 	var lost []string
 	for _, fact := range all {
@@ -158,7 +158,7 @@ func numbersKept(c *candidate) (bool, string) {
 	return true, fmt.Sprintf("numbers: %d", len(due))
 }
 
-// rates are the forms of units that express one of them without its name.
+// rates has the forms of units that express a unit without its name.
 var rates = map[string][]string{"second": {"/s", "ps"}, "minute": {"/min", "rpm", "bpm"}, "hour": {"/h", "mph", "kph",
 	"kmh"}, "day": {"daily", "everyday"}, "year": {"annual", "p.a."}}
 
@@ -232,8 +232,8 @@ func listsKept(c *candidate) (bool, string) {
 // minMeanings is the smallest share of the answer's words, each in any form, that the rewrite has to have.
 const minMeanings = 0.25
 
-// wordsKept finds some of the words of an English answer in an English rewrite: one that says the same cannot do
-// without all of them.
+// wordsKept finds some of the words of an English answer in an English rewrite. A rewrite that says the same cannot
+// do without all of them.
 func wordsKept(c *candidate) (bool, string) {
 	own := meanings(c.facts()[0].plain)
 	if len(own) == 0 || len(own) < minTies && len(c.facts()[0].exact) > 0 { // such as: see example.org
@@ -257,7 +257,7 @@ func wordsKept(c *candidate) (bool, string) {
 
 var (
 	nameWord = regexp.MustCompile(`[\pL\pN]+(?:[.'’&+#-][\pL\pN]+|[+#]+)*`)
-	// sentenceStart matches what a sentence begins behind.
+	// sentenceStart matches text after which a sentence starts.
 	sentenceStart = regexp.MustCompile(`(?:^\s*|[.!?:;…。"“”«(\[|–—]["'”’)\]*]*\s*|\n\s*)$`)
 	innerWord     = regexp.MustCompile(`\pL[ ,](\pL)\pL+`)
 	initialDot    = regexp.MustCompile(`(?i)(?:^|[\s(.])(?:\pL|dr|mr|mrs|ms|prof|st|vs|no|e\.g|i\.e|inc|jr|sr)\.\s*$`)
@@ -266,7 +266,7 @@ var (
 // weekday matches the name of a day of the week in lower case.
 var weekday = regexp.MustCompile(`^(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:days?)?$`)
 
-// days matches a range such as Mon-Fri, and names such as Coca-Cola, which then are two words.
+// days matches a range such as Mon-Fri, and names such as Coca-Cola, which then count as two words.
 var days = regexp.MustCompile(`\b([A-Z][a-z]{2,8})-([A-Z][a-z]+)`)
 
 // hyphen separates the parts of names such as Wi-Fi and Ctrl+C.
@@ -290,7 +290,7 @@ func bareName(w string) string {
 
 // properNames returns the names in English or similar prose: words with capitals inside sentences, words that are all
 // capitals or mix them, and words that mix letters and digits. Words that the text or the question also has without
-// capitals are none. Names that follow each other are one.
+// capitals are not names. Names that follow each other are one name.
 func properNames(text, question string) (found [][]string) {
 	text = days.ReplaceAllString(text, "$1 $2")
 	common := map[string]bool{}
@@ -310,7 +310,7 @@ func properNames(text, question string) (found [][]string) {
 		title, last := isTitle(line), -1
 		for _, at := range nameWord.FindAllStringIndex(line, -1) {
 			w := line[at[0]:at[1]]
-			before := line[max(0, at[0]-12):at[0]] // the patterns look no further, and so take linear time
+			before := line[max(0, at[0]-12):at[0]] // the patterns look no further back, and so take linear time
 			starts := sentenceStart.MatchString(before) && !initialDot.MatchString(before)
 			bare := bareName(w)
 			isName := false
@@ -380,7 +380,7 @@ func isTitle(line string) bool {
 	return all > 2 && 4*upper >= 3*all && !strings.ContainsAny(strings.TrimSpace(line), ".!?")
 }
 
-// capitalizes reports whether a text is in a language that gives all nouns capitals, as German.
+// capitalizes reports whether a text is in a language that gives all nouns capitals, such as German.
 func capitalizes(text string) bool {
 	if speaksEnglish(text) {
 		return false

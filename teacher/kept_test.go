@@ -58,7 +58,7 @@ func TestRestatements(t *testing.T) {
 					strings.Join(why, "\n  "))
 			}
 		}
-		// Each answer is no answer to the other questions.
+		// No answer answers the other questions.
 		for _, other := range all {
 			if failed, _ := audit(restatement{question: other.question, answer: other.answer}, r.rewrite); len(failed) == 0 &&
 				other.question != r.question {
@@ -68,7 +68,7 @@ func TestRestatements(t *testing.T) {
 	}
 }
 
-// FuzzRestated repeats answers: every fact of an answer is in itself.
+// FuzzRestated repeats answers: an answer contains all of its own facts.
 func FuzzRestated(f *testing.F) {
 	for _, r := range restatements(f) {
 		f.Add(r.question, r.answer)

@@ -8,12 +8,12 @@ import (
 	"restyle/internal/python"
 )
 
-// The languages that a Run's code may be in, besides the tag of any other language, such as "sql".
+// The languages that a Run's code may be in. The tag of any other language, such as "sql", may be used as well.
 const (
 	// Python is the default: answers and blocks without a tag are Python.
 	Python = "python"
 
-	// AnyLanguage takes every fenced block in the language of its tag. What has no tag has to be Python.
+	// AnyLanguage takes every fenced block in the language of its tag. A block without a tag has to be Python.
 	AnyLanguage = "any"
 
 	// NoLanguage takes answers without code: their prose is restated, and its facts are checked. Code that an answer has
@@ -21,7 +21,7 @@ const (
 	NoLanguage = "none"
 )
 
-// tagNames are other tags of a language.
+// tagNames has other tags of languages.
 var tagNames = map[string]string{"py": Python, "python3": Python, "py3": Python, "js": "javascript", "ts": "typescript",
 	"c++": "cpp", "c#": "csharp", "cs": "csharp", "golang": "go", "sh": "bash", "shell": "bash", "rs": "rust",
 	"rb": "ruby", "yml": "yaml"}
@@ -89,7 +89,7 @@ func splitProse(answer string, pieces []piece) Parts {
 	p.Other = ""
 	for _, piece := range pieces {
 		if piece.code {
-			p.open = !piece.closed // only the last can be
+			p.open = !piece.closed // only the last piece can be
 			p.Tags = append(p.Tags, LanguageOf(piece.tag))
 		}
 	}
@@ -108,7 +108,7 @@ func HasCode(answer string) bool {
 }
 
 var (
-	// programLine matches lines that programs have, and prose has not.
+	// programLine matches lines that programs have and prose does not.
 	programLine = regexp.MustCompile(`[;{}]$|^[})\]]|^(?:do|done|fi|then|else|esac|end)$|^[\w.]+\(.*\)$|` +
 		`^[\w.\[\]]+ ?[-+*/]?= ?\S|=.*[()\[\]{}"']|::|:=|->|=>|^<[a-zA-Z!/].*>$|^(?:#include|import [\w.{*]|` +
 		`from \w+ import|def \w+\(|class \w+[(:{]|function\b.*\(|(?:const|let|var) \w+ ?=|return\b.*[;)]$|` +
@@ -140,7 +140,7 @@ func (p Parts) tag(n int) string {
 	return Python
 }
 
-// isPython reports whether the answer is all blocks of Python.
+// isPython reports whether all blocks of the answer are Python.
 func (p Parts) isPython() bool {
 	if p.restated {
 		return false
@@ -153,8 +153,8 @@ func (p Parts) isPython() bool {
 	return true
 }
 
-// same reports whether text is the nth block, and if not, how they differ. Python may differ in comments, blank lines,
-// docstrings, indentation and quotes; any other language in nothing.
+// same reports whether text is the nth block, and if not, how the two differ. Python may differ in comments, blank
+// lines, docstrings, indentation and quotes; any other language in nothing.
 func (p Parts) same(n int, text string) (bool, string) {
 	if p.Blocks[n] == text {
 		return true, ""
@@ -165,7 +165,7 @@ func (p Parts) same(n int, text string) (bool, string) {
 	return false, fmt.Sprintf("block %d is %s and must stay the same byte for byte", n+1, p.tag(n))
 }
 
-// names matches what most languages take for a name.
+// names matches what most languages accept as a name.
 var names = regexp.MustCompile(`[\p{L}_$@#][\p{L}\p{N}_$-]*`)
 
 // codeMarks are characters that a line of code usually has, and a line of prose does not.

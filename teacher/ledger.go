@@ -13,15 +13,15 @@ const (
 	firstShare   = 0.05 // … first five words
 	shingleShare = 0.08 // … five words in a row, anywhere in the prose
 	looseShare   = 0.50 // … lack of any tie to their question (see candidate.loose)
-	// The style sets how many may have the same sentence, or eight words in a row.
+	// The style sets the shares that may have the same sentence, or eight words in a row.
 )
 
-// A ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often, or
-// that nearly repeats one row. Shares are of the rows accepted so far, so that they hold whenever the run ends; among
-// the first rows, where a share means nothing, two or three uses are free, and up to ten of a sentence or a run of
-// eight words as long as those are at most 3% of the rows. The time and memory that a row takes do not depend on the
-// number of rows before it. A ledger must not be used by several goroutines at once: its verdicts depend on the order
-// of the rows.
+// A ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often,
+// or that nearly repeats one row. Shares refer to the rows accepted so far, so that they hold whenever the run ends.
+// Among the first rows, when a share means nothing, two or three uses are free, and up to ten uses of a sentence or a
+// run of eight words as long as they are at most 3% of the rows. The time and memory that a row takes do not depend
+// on the number of rows before it. A ledger must not be used by several goroutines at once: its verdicts depend on
+// the order of the rows.
 type ledger struct {
 	rows, loose                                         int
 	sentenceShare, runShare                             float64
@@ -38,10 +38,10 @@ func newLedger(s *voice.Style) *ledger {
 	}
 }
 
-// budget returns how many of n rows may have something in common.
+// budget returns the number of rows, out of n, that may have something in common.
 func budget(share float64, n, free int) int { return max(free, int(share*float64(n))) }
 
-// A said is what the ledger compares of a row.
+// A said holds what the ledger compares between rows.
 type said struct {
 	opener, device, first string
 	loose                 bool     // it has nothing to do with its question
@@ -51,7 +51,7 @@ type said struct {
 	bands                 [bands]uint32
 }
 
-// saidIn returns what the ledger compares of a row, from its prose and the device assigned to it.
+// saidIn returns what the ledger compares between rows, from a row's prose and the device assigned to it.
 func saidIn(prose voice.Text, device string) said {
 	s := said{
 		opener: prose.Opener(), device: device, first: prose.FirstFive(),
@@ -87,7 +87,7 @@ func (l *ledger) admit(s said) (refusal string) {
 
 const nearCopy = "it is nearly the same text as an earlier answer"
 
-// excess returns what more rows than the budget allows would have in common if that many more rows said s; "" if there
+// excess returns what more rows than the budget allows would have in common if added more rows said s, or "" if there
 // is nothing.
 func (l *ledger) excess(s said, added int) string {
 	over := func(t *tally, hash uint64, share float64, free int) bool {

@@ -68,8 +68,8 @@ func TestOpenersFollowQuestions(t *testing.T) {
 		counts, shared := map[string]int{}, map[string]map[string]int{}
 		const rows = 4000
 		for n := range rows {
-			// A third of the questions begin with the same word, which is too many for one opener; the others begin with one
-			// of 60 words.
+			// A third of the questions start with the same word, which is too many for one opener. The others start
+			// with one of 60 words.
 			first := "Write"
 			if rng.IntN(3) > 0 {
 				first = fmt.Sprintf("Verb%d", rng.IntN(60))
@@ -96,7 +96,7 @@ func TestOpenersFollowQuestions(t *testing.T) {
 		for _, n := range shared["Verb7"] {
 			most = max(most, n)
 		}
-		// A first word that one row in ninety has gets its own opener, unless there are few openers.
+		// A first word that occurs in one row in ninety gets its own opener, unless there are few openers.
 		all := 0
 		for _, n := range shared["Verb7"] {
 			all += n

@@ -11,7 +11,7 @@ import (
 type moment struct {
 	text  string
 	keys  []string   // what it may mean: 3/4/2024 is a day in March or in April
-	parts []quantity // its numbers, for texts that have them one by one
+	parts []quantity // its numbers, for texts in which they occur one by one
 }
 
 const (
@@ -76,7 +76,8 @@ func moments(text string) (found []moment, rest string) {
 	return found, text
 }
 
-// date returns the key of a date, none if it is no date. Year and day may be empty; the month is a number or a name.
+// date returns the key of a date, or none if it is not a date. Year and day may be empty; the month is a number or a
+// name.
 func date(year, month, day string) []string {
 	n, err := strconv.Atoi(month)
 	if err != nil {

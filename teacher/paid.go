@@ -10,18 +10,19 @@ import (
 
 const (
 	maxRefusals = 3 // requests that the teacher may refuse before it answers any
-	suspicious  = 5 // answers in a row that are of no use before fewer are asked for at once
+	suspicious  = 5 // answers in a row that are of no use before fewer are requested at once
 	untested    = 8 // rows that may be in progress before an answer is of use
 
-	// Answers in a row that may be of no use: maxUseless at first, and then usualUseless times as many as one of use took
-	// on average, but never fewer than maxUseless nor more than mostUseless. If a teacher goes on as before, luck makes
-	// one answer in e^usualUseless the last of so many, and more of them only where mostUseless is the limit.
+	// Answers in a row that may be of no use: maxUseless at first, and then usualUseless times the average number of
+	// answers per answer of use, but never fewer than maxUseless or more than mostUseless. If a teacher continues as
+	// before, chance makes one answer in e^usualUseless the last of that many, and more answers only if mostUseless
+	// is the limit.
 	maxUseless   = 20
 	mostUseless  = 100
-	usualUseless = 15 // times the answers that one of use takes
+	usualUseless = 15 // times the answers per answer of use
 
-	// Rows that may be given up in a row if no answer is paid for while the run decides: those of a batch, and the
-	// built-in rewriter's.
+	// Rows that may be given up in a row if no answer is paid for while the run decides: in a batch, and with the
+	// built-in rewriter.
 	maxFruitless = 200
 )
 
@@ -46,7 +47,7 @@ func (d *decider) unsuitableFor(failures []dataset.Check) error {
 		counts[most.ID], most.ID, most.Value), most.Value == onlyThoughts || most.Value == cutOff}
 }
 
-// unreadable reports whether a refusal is that of the reader, not of the server.
+// unreadable reports whether the reader, not the server, refused the answer.
 func (a Answer) unreadable() bool { return a.Finish == refusedFinish && a.Status == http.StatusOK }
 
 // refusesAll returns the error of a run without any answer that can be read.
@@ -80,7 +81,7 @@ func spentOnThoughts(a Answer) bool {
 }
 
 // judged records whether an answer that was asked for in this run is of use. It stops the run after too many that are
-// not, in the order in which they come, so that the requests in flight do not add to them.
+// not, in the order in which they arrive, so that the requests in flight do not add to them.
 func (d *decider) judged(t *task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,13 +105,14 @@ func (d *decider) judged(t *task) {
 	d.hold()
 }
 
-// patience returns how many answers in a row may be of no use, which depends on how many were before. mu is held.
+// patience returns how many answers in a row may be of no use, which depends on how many were of use before. mu is
+// held.
 func (d *decider) patience() int {
 	usual := usualUseless * d.paid / max(1, d.useful)
 	return max(maxUseless, min(usual, mostUseless))
 }
 
-// hold lets no more requests be in flight than may be of no use, once several answers were.
+// hold limits the requests in flight to the number of answers that may be of no use, once several answers were.
 func (d *decider) hold() {
 	held := 0
 	if len(d.useless) >= suspicious {

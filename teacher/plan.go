@@ -8,14 +8,14 @@ import (
 	"restyle/dataset"
 )
 
-// A Plan is what a run would ask, as far as that is known before it.
+// A Plan says what a run would ask, as far as that is known beforehand.
 type Plan struct {
 	Source      int            // rows read
 	Fit         int            // rows that passed the source checks
 	Unfit       map[string]int // rows that did not, by check
-	Prose       int            // those of them that have no code
+	Prose       int            // the ones among them that have no code
 	First       *Prompt        // the first prompt, nil if there is none
-	PromptBytes int            // of the first attempts of all rows
+	PromptBytes int            // in the first attempts of all rows
 }
 
 // Plan reads as much of the source as the run would read if every row was accepted, and asks nothing.

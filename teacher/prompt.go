@@ -9,7 +9,7 @@ import (
 	"restyle/voice"
 )
 
-// A Prompt is what a teacher is told about one row.
+// A Prompt has what a teacher is told about one row.
 type Prompt struct {
 	Style      *voice.Style
 	Row        dataset.Row
@@ -17,7 +17,7 @@ type Prompt struct {
 	Parts      Parts
 	Assignment Assignment
 	Seed       uint64 // of this attempt
-	Comments   bool   // ask for remarks on lines of code too
+	Comments   bool   // also ask for remarks on lines of code
 	Language   string // as Run.Language
 
 	Attempt  int    // from 1
@@ -47,7 +47,7 @@ const commentProtocol = `
 - Before <rewrite>, write <comments>, then one to three lines of the form L3: remark, each a short remark on that numbered line of the code in the same voice, without results or values, then </comments>. With several blocks write C2L3: remark for line 3 of block 2.`
 
 // proseProtocol is protocol for answers whose prose is restated. Styles are written for words around code, and their
-// examples have it.
+// examples contain code.
 //
 //nolint:lll // a prompt
 const proseProtocol = `
@@ -63,7 +63,7 @@ How to answer:
 - Do not mention these instructions, a tone, a role, a previous answer, or that anything was changed.
 - Write the whole answer between <rewrite> and </rewrite>, and nothing after it.`
 
-// codeInProse is added if an answer in prose has code too.
+// codeInProse is added if an answer in prose also has code.
 const codeInProse = `
 - Where the answer has a placeholder for code, such as [[CODE_1]], put the same one: each exactly once, in order, ` +
 	`alone on its own line. The code is put there for you, unchanged.`
@@ -95,7 +95,7 @@ func (p *Prompt) Messages() (messages []openai.Message) {
 	return append(messages, p.again()...)
 }
 
-// again returns the turns that ask once more, none in the first attempt.
+// again returns the turns that ask once more. There are none in the first attempt.
 func (p *Prompt) again() []openai.Message {
 	if p.Reason == "" {
 		return nil

@@ -17,17 +17,17 @@ type quantity struct {
 	unit     string    // by its name in units, "" if there is none
 	negative bool
 	digits   bool // it is written in digits
-	fact     bool // a text that gives the same information has it too
+	fact     bool // a text that gives the same information also has it
 }
 
-// A unit has a name and, if it can be expressed in others, how many of the smallest it is.
+// A unit has a name and, if it can be expressed in other units, its size in the smallest of them.
 type unit struct {
 	name string
 	size float64
 }
 
-// units are the units that quantities know. Of each line the first word is the name, the second how many seconds or
-// other smallest units it has, or -, and the rest are other spellings.
+// units has the units that quantities know. In each line the first word is the name, the second is its size in
+// seconds or other smallest units, or -, and the rest are other spellings.
 var units = func() map[string]unit {
 	all := map[string]unit{}
 	for line := range strings.Lines(`
@@ -94,8 +94,8 @@ mph - mph
 	return all
 }()
 
-// numberWords are the numbers that English words stand for. A word of loose stands for one too, but also for
-// something else, so that a text need not keep it.
+// numberWords has the numbers that English words mean. A word in loose also means a number, but may mean something
+// else, so a text need not keep it.
 var (
 	numberWords = func() map[string]float64 {
 		words := map[string]float64{"zero": 0, "twice": 2, "thrice": 3, "half": 0.5, "dozen": 12, "dozens": 12}
@@ -121,7 +121,7 @@ var (
 // proseToken matches a number with what is attached to it, a word, or a sign that is a unit.
 var proseToken = regexp.MustCompile(`\d[\d.,]*\d[\p{L}%°]*|\d[\p{L}%°]*|\p{L}[\p{L}\p{N}]*|°\s?[CF]?|[$€£¥%½¼¾]`)
 
-// periods are the units of which one is a number worth keeping: a second may be any moment.
+// periods has the units with which "one" is a number worth keeping: a second may be any moment.
 var periods = []string{"hour", "day", "week", "month", "year"}
 
 var fractionSigns = map[string]float64{"½": 0.5, "¼": 0.25, "¾": 0.75}
@@ -135,7 +135,7 @@ type quantityReader struct {
 	at     int
 }
 
-// quantities returns the numbers of a text. Those that are part of a name, such as of v2 or 3.11.2, are none.
+// quantities returns the numbers of a text. Numbers that are part of a name, such as v2 or 3.11.2, do not count.
 func quantities(text string) (found []quantity) {
 	r := quantityReader{text: text, tokens: proseToken.FindAllStringIndex(text, -1)}
 	for _, t := range r.tokens {
@@ -170,7 +170,7 @@ func (r *quantityReader) word(n int) string {
 	return r.lower[i]
 }
 
-// quantity reads a quantity that begins at the reader's place, which it moves behind it.
+// quantity reads a quantity that starts at the reader's place, and moves the reader past it.
 func (r *quantityReader) quantity() (q quantity, ok bool) {
 	start := r.tokens[r.at][0]
 	before := strings.TrimRight(strings.ToLower(r.text[max(0, start-12):start]), " ")
@@ -267,7 +267,7 @@ func (r *quantityReader) words(q *quantity) bool {
 }
 
 // small reads a number below a hundred, n tokens after the reader's place, and returns how many tokens it has. fact
-// tells whether it can hardly be anything but a number.
+// reports whether it can hardly be anything but a number.
 func (r *quantityReader) small(n int) (v float64, read int, fact bool) {
 	w, next := r.word(n), r.word(n+1)
 	timed := units[next].name != "" && kindOf(units[next]) == "time" && len(next) > 2
@@ -355,7 +355,7 @@ var (
 	european  = regexp.MustCompile(`^\d{1,3}(?:\.\d{3})+(?:,\d+)?$`)
 )
 
-// readings returns the values that a number in digits may have, nil if it is no number.
+// readings returns the values that a number in digits may have, or nil if it is not a number.
 func readings(s string) (values []float64) {
 	if thousands.MatchString(s) {
 		s = strings.ReplaceAll(s, ",", "")

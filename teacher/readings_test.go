@@ -12,7 +12,7 @@ import (
 	"restyle/voice"
 )
 
-// recorded are the functions by which the checks read prose and code.
+// recorded has the functions with which the checks read prose and code.
 var recorded = map[string]func(args ...string) string{
 	"quantities": func(a ...string) string { return inARow(quantities(a[0]), spellQuantity) },
 	"moments": func(a ...string) string {
@@ -143,7 +143,7 @@ func spellQuantity(q quantity) string {
 	return b.String() + " " + q.String()
 }
 
-// featureNames are the names of voice's features, in the order of their bits.
+// featureNames lists the names of voice's features, in the order of their bits.
 var featureNames = strings.Fields("loop while nested comprehension recursion list dict set string format sort print " +
 	"conditional try raise lambda function class method return import slice range arithmetic file with generator " +
 	"decorator docstring comment")
@@ -171,7 +171,7 @@ func spellFacts(f voice.Facts) string {
 	return out
 }
 
-// verdictsOf returns what those checks say of a rewrite.
+// verdictsOf returns the verdicts of the checks named by ids on a rewrite.
 func verdictsOf(ids, language string, a ...string) string {
 	question, answer, rewrite := a[0], a[1], a[2]
 	style, err := voice.Builtin(voice.Default)

@@ -7,8 +7,7 @@ import (
 	"restyle/dataset"
 )
 
-// UnreadableRow is the check that a row of the source fails if it cannot be read. What it says names the
-// row.
+// UnreadableRow is the check that a row of the source fails if it cannot be read. The check's value names the row.
 const UnreadableRow = "S0"
 
 // A rejected row waits for the rows before it.

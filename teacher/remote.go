@@ -17,8 +17,8 @@ type Remote struct {
 	Temperature float64
 	MaxTokens   int // per answer; doubled after a truncated one
 
-	// Endpoints are the base URLs whose answers in the journal count: those of Pool and those that an earlier part of the
-	// run asked.
+	// Endpoints are the base URLs whose answers in the journal count: Pool's, and the ones that an earlier part of
+	// the run asked.
 	Endpoints []string
 	Extra     map[string]any // more fields of the request's body
 
@@ -58,8 +58,8 @@ func (t *Remote) Request(p *Prompt) Request {
 // Messages returns the messages of the prompt as t sends them.
 func (t *Remote) Messages(p *Prompt) []openai.Message { return t.fold(p.Messages()) }
 
-// fold folds the system prompt into the user's message if FoldSystem is set. messages begin with both roles, or the
-// user's alone.
+// fold folds the system prompt into the user's message if FoldSystem is set. messages start with both roles, or with
+// only the user's.
 func (t *Remote) fold(messages []openai.Message) []openai.Message {
 	if !t.FoldSystem || messages[0].Role != "system" {
 		return messages

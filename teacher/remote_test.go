@@ -15,8 +15,8 @@ import (
 	"restyle/teacher/openai"
 )
 
-// TestRemote_Ask checks what becomes of a server's answers and refusals, and that second attempts are sent before first
-// ones.
+// TestRemote_Ask checks what happens to a server's answers and refusals, and that second attempts are sent before
+// first ones.
 func TestRemote_Ask(t *testing.T) {
 	var order []string
 	begin := make(chan bool)

@@ -43,7 +43,7 @@ type Report struct {
 	Words     [3]int  // of prose per row: minimum, median, maximum
 }
 
-// A Failure is why one row fails.
+// A Failure says why one row fails.
 type Failure struct {
 	Row   int    // from 0
 	Check string // ID of the check, or "certificate"
@@ -52,7 +52,7 @@ type Failure struct {
 
 const namedFailures = 20 // in a report
 
-// A Count is how many rows have something in common.
+// A Count is the number of rows that have something in common.
 type Count struct {
 	What string
 	N    int
@@ -60,10 +60,11 @@ type Count struct {
 
 const toneBuckets = 21
 
-// NewReport makes every check again, on rows from any source, and counts what the rows have in common. A row fails A10
-// if it says something that more rows of the whole dataset say than the diversity budget allows, or nearly repeats an
-// earlier row. The code is in a language as [Run.Language] names it; if that is "", in the one with which gen made the
-// row, by its certificate. If certs is nil, certificates are not checked.
+// NewReport makes every check again, on rows from any source, and counts what the rows have in common. A row fails
+// A10 if it says something that more rows of the whole dataset say than the diversity budget allows, or nearly
+// repeats an earlier row. The code is in a language as [Run.Language] names it. If that is "", the code is in the
+// language with which gen made the row, according to the row's certificate. If certs is nil, certificates are not
+// checked.
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate, language string) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers := map[string]int{}
@@ -141,9 +142,9 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	return r
 }
 
-// languagesOf returns the language of each row: the given one or, if it is "", that of the row's certificate. As
-// [dataset.Certify], it finds that by content, and for a row that was edited by its number, unless the row of that
-// certificate is there.
+// languagesOf returns the language of each row: the given one or, if it is "", the language in the row's certificate.
+// Like [dataset.Certify], it finds the certificate by content, and for a row that was edited by its number, unless
+// the row of that certificate is there.
 func languagesOf(rows []dataset.Rewritten, certs []dataset.Certificate, given string) []string {
 	languages := slices.Repeat([]string{given}, len(rows))
 	if given != "" {
@@ -228,7 +229,7 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// WriteSummary writes the yield of a run as text: what was refused, and why.
+// WriteSummary writes the yield of a run as text: the refusals, and why they happened.
 func WriteSummary(w io.Writer, s Summary) {
 	fmt.Fprintf(w, "source rows %d, accepted %d, answers %d, of which %d from the journal\n", s.Source, s.Accepted,
 		s.Calls+s.Replayed, s.Replayed)
@@ -280,7 +281,7 @@ func (r Report) TonePlot() string {
 	return b.String()
 }
 
-// Reasons returns the three checks that refused most, for a line of progress.
+// Reasons returns the three checks that refused the most, for a progress line.
 func (s Summary) Reasons() string {
 	keys := slices.SortedFunc(maps.Keys(s.Refused), func(a, b string) int {
 		return cmp.Or(cmp.Compare(s.Refused[b], s.Refused[a]), cmp.Compare(a, b))

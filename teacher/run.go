@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// Attempts per row. A model is told why its first answer was refused. Builtin is told nothing, but costs nothing.
+	// attempts is the number of attempts per row. A model is told why its first answer was refused. Builtin is told
+	// nothing, but costs nothing.
 	attempts        = 2
 	builtinAttempts = 24
 
@@ -26,8 +27,8 @@ const (
 
 // A Run makes a dataset: it reads rows from Source until Rows of them are accepted. Its result depends only on the
 // source, the settings and the teacher's answers. It does not depend on the order in which answers arrive, on the
-// number of concurrent requests, or on how often the run was killed, because a row's assignment depends only on the row
-// and those before it, and because rows are decided in an order that follows from the source's.
+// number of concurrent requests, or on how often the run was killed, because a row's assignment depends only on the
+// row and the rows before it, and because rows are decided in an order that follows from the source's.
 //
 // Style, Teacher, Source, Journal and Emit must be set; so must Pending if the teacher returns [ErrPending].
 type Run struct {
@@ -36,31 +37,32 @@ type Run struct {
 	Source   *dataset.Sources
 	Journal  *Journal
 	Seed     uint64
-	Rows     int  // rows to make; 0 for all that the source has
+	Rows     int  // rows to make; 0 for all rows of the source
 	MaxAsked int  // rows to ask about; 0 for as many as necessary
-	Comments bool // ask for remarks on lines of code too, if it is Python
+	Comments bool // also ask for remarks on lines of code, if it is Python
 
-	// Language is what the code has to be written in: Python (or ""), AnyLanguage, or the tag of another language, as
-	// LanguageOf returns it. With NoLanguage, answers need no code.
+	// Language is the language that the code has to be in: Python (or ""), AnyLanguage, or the tag of another
+	// language, as LanguageOf returns it. With NoLanguage, answers need no code.
 	Language string
 
-	// Spare is how many more rows than are missing may be asked about. With 0 no answer is paid for in vain; with a batch,
-	// of which each round takes hours, a few spare rows make up for those that will be refused.
+	// Spare is the number of rows, beyond the missing ones, that may be asked about. With 0, no answer is paid for in
+	// vain. In a batch, whose rounds take hours each, a few spare rows make up for rows that will be refused.
 	Spare int
 
-	// Parse checks a source answer that passed S1 once more for being Python; nil for no second check. It returns what is
-	// wrong with the code, "" if nothing is. An error ends the run.
+	// Parse checks once more that a source answer that passed S1 is Python. It returns what is wrong with the code,
+	// or "" if nothing is. An error ends the run. If Parse is nil, there is no second check.
 	Parse func(code string) (wrong string, err error)
 
-	// Judge adds its opinion to the certificate of each accepted row, and refuses answers if its MinTone is set; nil for
-	// no judge.
+	// Judge adds its opinion to the certificate of each accepted row, and refuses answers if its MinTone is set. If
+	// it is nil, there is no judge.
 	Judge *Judge
 
 	// Emit is called with each accepted row and its certificate, in the source's order. If the run ends early, rows before
 	// them may be missing.
 	Emit func(dataset.Rewritten, dataset.Certificate) error
 
-	// Reject, if not nil, is called with each row that was read and from which none was made, in the source's order.
+	// Reject, if not nil, is called, in the source's order, with each row that was read but from which no row was
+	// made.
 	Reject func(dataset.Reject) error
 
 	// Pending is called with each request that needs an answer from a batch, in the order of the rows.
@@ -115,7 +117,7 @@ type task struct {
 	request  Request
 	key      string
 	verdicts []dataset.Check
-	failed   *dataset.Check  // the check that it failed, nil if none
+	failed   *dataset.Check  // the check that it failed; nil if none
 	refusals []dataset.Check // of earlier attempts
 	err      error           // why there is no answer
 	opinion  *dataset.Judge  // if the judge may refuse an answer
@@ -157,7 +159,8 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	return d.summary(), err
 }
 
-// minOpeners is how many openers a style needs so that none opens more than a tenth of the rows, however few they are.
+// minOpeners is the number of openers that a style needs so that none opens more than a tenth of the rows, however
+// few rows there are.
 const minOpeners = 13
 
 // varied returns an error if a style has too few openers.
@@ -170,7 +173,7 @@ func varied(s *voice.Style) error {
 	return nil
 }
 
-// attempts returns how many attempts a row gets.
+// attempts returns the number of attempts that a row gets.
 func (r *Run) attempts() int {
 	if _, ok := r.Teacher.(Builtin); ok {
 		return builtinAttempts

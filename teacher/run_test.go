@@ -143,7 +143,7 @@ func runOnce(t testing.TB, ctx context.Context, path, dir string, teacher Teache
 	t.Helper()
 	style, err := voice.Builtin(voice.Default)
 	expect.OK(t, err)
-	style.Repeat = [2]float64{20, 20} // these rows are much alike, and get two attempts each
+	style.Repeat = [2]float64{20, 20} // these rows are very similar, and get two attempts each
 	src, err := dataset.OpenAll(ctx, []string{path}, dataset.Options{})
 	expect.OK(t, err)
 	defer src.Close()
@@ -260,7 +260,7 @@ func TestRunResumes(t *testing.T) {
 	}
 }
 
-// TestRunEmitsAllOfAStop checks that the accepted rows of a stopped run are emitted, also those that wait for the
+// TestRunEmitsAllOfAStop checks that the accepted rows of a stopped run are emitted, including rows that wait for the
 // decision about a row before them.
 func TestRunEmitsAllOfAStop(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
@@ -308,7 +308,7 @@ func TestRunEmitsNothingUnrated(t *testing.T) {
 	}
 }
 
-// TestRun_RepeatedRows checks that only equal rows are the same: not those whose texts are equal one after the other.
+// TestRun_RepeatedRows checks that only equal rows are the same, and not rows whose concatenated texts are equal.
 func TestRun_RepeatedRows(t *testing.T) {
 	d := &decider{seen: map[[16]byte]bool{}}
 	for _, c := range []struct {
@@ -336,7 +336,7 @@ func TestRunAsksADeadTeacherOnce(t *testing.T) {
 	}
 }
 
-// An unlucky teacher has answers for some rows only.
+// An unlucky teacher has answers for only some rows.
 type unlucky struct {
 	*scripted
 	rows map[int]bool
@@ -350,7 +350,7 @@ func (u unlucky) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 }
 
 // TestRowsWait checks a run in which some rows have no answer: it continues with the others, asks about no rows in
-// their place, and counts the rows that wait. When resumed, it asks only about those.
+// their place, and counts the rows that wait. When resumed, it asks only about the rows that wait.
 func TestRowsWait(t *testing.T) {
 	path := taskRows(t, 300)
 	want := runOnce(t, t.Context(), path, t.TempDir(), &scripted{}, 40, nil)
@@ -373,8 +373,7 @@ func TestRowsWait(t *testing.T) {
 	}
 }
 
-// TestRowsWaitAtTheEnd ends a run at one row while others are in progress: all rows wait except those that were
-// answered.
+// TestRowsWaitAtTheEnd ends a run at one row while others are in progress: all rows wait except the answered ones.
 func TestRowsWaitAtTheEnd(t *testing.T) {
 	const rows, dead, last = 40, 10, 20
 	u := &ending{dead: dead, last: last}
@@ -548,8 +547,8 @@ func TestIngestAnotherFile(t *testing.T) {
 	}
 }
 
-// TestIngest_TwoResults reads two results for one request, in both orders: a complete answer is taken before any other,
-// and among equals the one that sorts first.
+// TestIngest_TwoResults reads two results for one request, in both orders: a complete answer is preferred to any
+// other, and among equals the one that sorts first.
 func TestIngest_TwoResults(t *testing.T) {
 	result := func(text, finish string) string {
 		return `{"custom_id":"` + key(1) + `","response":{"body":{"choices":[{"message":{"content":"` + text +

@@ -11,13 +11,13 @@ import (
 	"restyle/voice"
 )
 
-// What check A14 tolerates. Real answers stay clear of each limit: docs/gen.md has the measured distances.
+// The limits of check A14. Real answers stay clear of each limit: docs/gen.md has the measured distances.
 const (
 	// minOrder is the lowest order of English prose (see [voice.Style.Order]) if the style has examples that show how it
 	// speaks, and minAnyOrder if it has none.
 	minOrder, minAnyOrder = -1.5, -3.0
 
-	// maxRepeated is the largest share of runs of four words that the text has said before.
+	// maxRepeated is the largest share of runs of four words that occur earlier in the text.
 	maxRepeated = 0.4
 
 	// maxPeriod is the length of the longest phrase, in words, whose third repetition in a row is found.
@@ -26,11 +26,11 @@ const (
 	// minEnglish is the smallest share of small words in an English text (see [voice.Text.English]).
 	minEnglish = 0.2
 
-	// minTies is how many words connect most answers with their questions (see candidate.loose).
+	// minTies is the number of words that connect most answers with their questions (see candidate.loose).
 	minTies = 2
 )
 
-// makesSense refuses text that cannot be an answer to anything: one that repeats itself, and words in an order that
+// makesSense refuses text that cannot be an answer to anything: text that repeats itself, and words in an order that
 // English sentences do not have. It understands nothing: fluent nonsense passes, unless it has no word of its
 // question, which the ledger counts.
 func makesSense(c *candidate) (bool, string) {
@@ -65,7 +65,8 @@ func repeatedShare(hashes []uint64) float64 {
 	return float64(len(hashes)-len(distinct(hashes))) / float64(max(1, len(hashes)))
 }
 
-// loops reports whether at least three words in a row, given as hashes, come three times without anything in between.
+// loops reports whether at least three words in a row, given as hashes, occur three times without anything in
+// between.
 func loops(words []uint64) bool {
 	for period := 3; period <= min(maxPeriod, len(words)/3); period++ {
 		equal := 0
@@ -80,8 +81,8 @@ func loops(words []uint64) bool {
 	return false
 }
 
-// loose reports whether an English text has hardly a word of its English question or answer. Some real answers have
-// none in a style that speaks of its own world, but not most: the ledger counts them.
+// loose reports whether an English text has hardly a word of its English question or answer. In a style that speaks
+// of its own world, some real answers have none of these words, but not most answers: the ledger counts them.
 func (c *candidate) loose() bool {
 	return c.ties() < minTies && c.said().English() >= minEnglish && speaksEnglish(c.question)
 }
@@ -94,7 +95,8 @@ func speaksEnglish(text string) bool {
 	return englishWord.MatchString(text) && voice.Read(text).English() >= minEnglish
 }
 
-// helpWords are what any answer may be about, besides its question: programs, questions and where to look things up.
+// helpWords has words for what any answer may be about, besides its question: programs, questions and where to look
+// things up.
 var helpWords = meanings(`code program function line documentation docs manual question ask request answer read problem
 	solution script python programming programmer developer loop class method variable list string number example explain
 	understand learn write written type keyboard computer software bug tutorial search`)
@@ -112,8 +114,8 @@ func (c *candidate) ties() int {
 	return n
 }
 
-// meanings returns the words of a text or of code that carry a meaning, each without its ending and cut to six letters.
-// A name of several words counts as these.
+// meanings returns the words of a text or of code that carry a meaning, each without its ending and cut to six
+// letters. A name made of several words counts as these words.
 func meanings(text string) map[string]bool {
 	found := map[string]bool{}
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool {
@@ -142,7 +144,7 @@ func cut(word string) string {
 func stemOf(word string) string {
 	for _, end := range []struct {
 		text string
-		left int // letters that have to be left
+		left int // letters that have to remain
 	}{{"ing", 3}, {"ers", 5}, {"er", 5}, {"ed", 3}, {"es", 3}, {"s", 3}, {"ly", 3},
 		{"ation", 3}, {"ions", 3}, {"ion", 3}} {
 		if stem, ok := strings.CutSuffix(word, end.text); ok && len(stem) >= end.left {

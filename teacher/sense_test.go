@@ -96,7 +96,7 @@ func senses(t *testing.T, rows []dataset.Rewritten) {
 // short questions.
 func unlikely(r dataset.Rewritten) bool { return !HasCode(r.OutputOriginal) || len(r.Instruction) < 50 }
 
-// TestSense_FluentNonsense writes fluent nonsense: the ledger accepts a few such rows, as it does of a style that
+// TestSense_FluentNonsense writes fluent nonsense: the ledger accepts a few such rows, as it does in a style that
 // hardly speaks of the question, and no more.
 func TestSense_FluentNonsense(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -124,7 +124,7 @@ func TestSense_FluentNonsense(t *testing.T) {
 			if ok, value := makesSense(c); !ok {
 				t.Fatalf("%s, row %d: %s", name, i, value)
 			}
-			// The rest of said would refuse nonsense of such few words as well.
+			// The other fields of said would also refuse nonsense of so few words.
 			if l.admit(said{opener: fmt.Sprint(i), first: fmt.Sprint(i), loose: c.loose()}) == "" {
 				accepted++
 			}

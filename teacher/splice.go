@@ -12,7 +12,7 @@ import (
 	"restyle/voice"
 )
 
-// Parts is an answer separated into its code and its prose. The teacher sees the code but writes only prose; join
+// Parts is an answer separated into its code and its prose. The teacher sees the code but writes only prose. join
 // inserts the code byte for byte, so that no teacher can change it.
 type Parts struct {
 	Blocks []string // the code blocks, exactly as the source has them
@@ -57,7 +57,7 @@ func separate(pieces []piece) (p Parts) {
 	return p
 }
 
-// Prose returns the answer's prose, "" if it has only code.
+// Prose returns the answer's prose, or "" if it has only code.
 func (p Parts) Prose() string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(p.Text, ""))
 }
@@ -135,7 +135,7 @@ func splitFences(text string) (out []piece) {
 // it.
 var lateClosing = regexp.MustCompile("\n[ \\t]+(?:```+|~~~+)\\s*$")
 
-// dedent removes from each line what it has in common with an indent.
+// dedent removes from each line the part of an indent that it has.
 func dedent(text, indent string) string {
 	if indent == "" {
 		return text
@@ -151,8 +151,8 @@ func dedent(text, indent string) string {
 	return b.String()
 }
 
-// strayFence matches a fence that does not begin its line, behind the mark of a list item or a quotation. splitFences
-// does not see it.
+// strayFence matches a fence that does not start its line but follows the mark of a list item or a quotation.
+// splitFences does not see it.
 var strayFence = regexp.MustCompile("(?m)^[ \\t]*(?:(?:[-*+>]|\\d{1,9}[.)])[ \\t]*)+(?:```|~~~)[^`\n]*$")
 
 func isPythonTag(tag string) bool {

@@ -32,7 +32,7 @@ func newPaced(script string) *paced {
 	return p
 }
 
-// nth returns which of the fit rows of taskRows a row is.
+// nth returns the index of a row among the fit rows of taskRows.
 func nth(row int) (at int) {
 	for i := range row {
 		if i%17 != 5 && i%19 != 7 {
@@ -97,7 +97,7 @@ func TestStopsInARow(t *testing.T) {
 	path, times := taskRows(t, 700), strings.Repeat
 	for name, c := range map[string]struct {
 		script string
-		ends   bool // at the last row of the script, else the run goes on after it
+		ends   bool // at the last row of the script, else the run continues after it
 		batch  bool
 	}{
 		// A row costs two answers of no use before it is given up.

@@ -1,8 +1,8 @@
 // Package teacher rewrites the answers of a dataset in a voice and keeps their code byte for byte.
 //
-// A [Run] makes a dataset. It reads rows from a source in order, asks a [Teacher] for prose around each row's code, and
-// refuses a rewrite that fails a check or repeats what too many rows say already. It emits the accepted rows with their
-// certificates. Every answer goes through a [Journal], so that a run can be killed at any moment and resumed.
+// A [Run] makes a dataset. It reads rows from a source in order, asks a [Teacher] for prose around each row's code,
+// and refuses a rewrite that fails a check or repeats what too many rows already say. It emits the accepted rows with
+// their certificates. Every answer goes through a [Journal], so that a run can be killed at any moment and resumed.
 //
 // There are two teachers: [Remote] asks OpenAI-compatible servers (package teacher/openai); [Builtin] composes prose
 // from the style's phrase bank and needs no model. Both get the same prompts, and the same checks apply to both.
@@ -38,11 +38,11 @@ type Teacher interface {
 
 // A Request is a rendered prompt.
 type Request struct {
-	Body []byte   // the exact bytes; those of a Remote are what it sends
+	Body []byte   // the exact bytes; for a Remote, the bytes that it sends
 	Keys []string // the journal's keys of an answer, one for each endpoint that might give it
 }
 
-// An Answer is what a teacher answered.
+// An Answer is a teacher's answer.
 type Answer struct {
 	Text     string `json:"text"`
 	Thoughts int    `json:"thoughts,omitempty"` // bytes of reasoning that came apart from the text

@@ -19,7 +19,7 @@ import (
 // A letters teacher answers the first, second … attempt at a row by the first, second … letter of the row's word.
 type letters struct {
 	words []string
-	batch bool // no answer comes but from the journal
+	batch bool // answers come only from the journal
 }
 
 func (l *letters) Name() string              { return "letters" }
@@ -87,7 +87,7 @@ func spoiled(letter byte, a Answer) (Answer, error) {
 	return a, nil
 }
 
-// traceRow is row i of the source of a trace; the letters S, D, P, L and A say what is wrong with it.
+// traceRow returns row i of the source of a trace. The letters S, D, P, L and A say what is wrong with it.
 func traceRow(i int, word string) dataset.Row {
 	r := dataset.Row{Instruction: fmt.Sprintf("Write a Python function that keeps the prices above %d.", i),
 		Output: fmt.Sprintf("def keep_%d(prices):\n    kept = []\n    for value in prices:\n        if value > %d:\n"+
@@ -107,7 +107,7 @@ func traceRow(i int, word string) dataset.Row {
 	return r
 }
 
-// trace runs words, one a row, with settings such as "rows=3 judge=35x", and returns what the run calls and counts.
+// trace runs words, one per row, with settings such as "rows=3 judge=35x", and returns what the run calls and counts.
 func trace(t *testing.T, settings string, words ...string) string {
 	var rows []map[string]string
 	for i, w := range words {
@@ -190,7 +190,7 @@ func trace(t *testing.T, settings string, words ...string) string {
 	return strings.TrimSpace(strings.NewReplacer(path, "rows.json", skipped, "rows.jsonl").Replace(text))
 }
 
-// traceLines returns the rows of a trace as lines, of which that of the letter U is no row.
+// traceLines returns the rows of a trace as lines. The line for the letter U is not a row.
 func traceLines(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -230,8 +230,8 @@ func setTrace(t *testing.T, r *Run, s string) {
 	}
 }
 
-// judgeOf returns a judge on a server of its own. Of its letters the first is the least tone, and the others are the
-// tones of rows: r refuses, x is no tone, t only thinks.
+// judgeOf returns a judge on a server of its own. The first of its letters is the minimum tone, and the others are
+// the tones of rows: r refuses, x is not a tone, t only thinks.
 func judgeOf(t *testing.T, tones string) *Judge {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ Messages []struct{ Content string } }

@@ -2,7 +2,7 @@ package teacher
 
 import "strings"
 
-// A wordIndex finds in one pass over a text of which of several lists it contains a word. Words have at least two
+// A wordIndex finds, in one pass over a text, which of several lists have a word in it. Words have at least two
 // bytes.
 type wordIndex [1 << 10][]listed
 
@@ -26,7 +26,7 @@ func indexWords(lists ...[]string) *wordIndex {
 	return x
 }
 
-// in returns the bits of the lists of which text contains a word, anywhere.
+// in returns the bits of the lists that have a word anywhere in text.
 func (x *wordIndex) in(text string) (lists uint8) {
 	for ; len(text) > 1; text = text[1:] {
 		for _, w := range x[pair(text)] {

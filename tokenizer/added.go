@@ -19,10 +19,10 @@ type addedToken struct {
 	Special    bool   `json:"special"`
 }
 
-// withIDs gives the added tokens their ids, as tokenizers' add_tokens does: that of the vocabulary's token of the same
-// text, or else the next one, whatever the file says. If the vocabulary has gaps, another token may have that id, as it
-// then has in tokenizers, too: then the file's id holds, which fills a gap. Of several with the same text, the flags of
-// the last hold, but a token that was special stays it.
+// withIDs gives the added tokens their ids, as tokenizers' add_tokens does: the id of the vocabulary's token with the
+// same text, or else the next id, whatever the file says. If the vocabulary has gaps, another token may have that id,
+// as also happens in tokenizers. Then the file's id, which fills a gap, is used. If several have the same text, the
+// flags of the last apply, but a token that was special stays special.
 func withIDs(entries []entry, added []addedToken) []addedToken {
 	ids := make(map[string]int32, len(added))
 	for _, a := range added {
@@ -59,7 +59,7 @@ func withIDs(entries []entry, added []addedToken) []addedToken {
 	return out
 }
 
-// matcher finds added tokens in a text: the leftmost, and of those with the same start the longest.
+// matcher finds added tokens in a text: the leftmost, and the longest of those with the same start.
 type matcher struct {
 	tokens  []addedToken // sorted by content
 	first   [256]bool    // the first bytes of all tokens
@@ -122,8 +122,8 @@ func (m *matcher) longestAt(text string) *addedToken {
 	return best
 }
 
-// below counts the tokens whose byte at depth is smaller than c. All have the same bytes before it; one that ends there
-// sorts first.
+// below counts the tokens whose byte at depth is smaller than c. All have the same bytes before it. One that ends
+// there sorts first.
 func below(tokens []addedToken, depth, c int) int {
 	return sort.Search(len(tokens), func(i int) bool {
 		content := tokens[i].Content

@@ -17,8 +17,8 @@ func llama3(b testing.TB) *Tokenizer {
 	return tok
 }
 
-// benchTexts returns English verse, English prose with curly quotes, code with its instructions (JSON), and the
-// languages and odd texts of the test vectors.
+// benchTexts returns English verse, English prose with curly quotes, code with its instructions (JSON), and the test
+// vectors' languages and odd texts.
 func benchTexts(b testing.TB) map[string]string {
 	texts := make(map[string]string)
 	for name, path := range map[string][]string{

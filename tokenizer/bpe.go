@@ -16,11 +16,11 @@ type bpe struct {
 	// slots is a hash table with linear probing. A slot has the left id, the right id and rank+1; 0 is empty.
 	slots  []uint64
 	shift  uint8
-	factor uint64  // random: nobody can write a file whose pairs all fall into the same slots
+	factor uint64  // random, so that no file can be made whose pairs all fall into the same slots
 	made   []int32 // by rank: the id that the pair merges into
 
-	// byteIDs has the symbol of each byte of a byte-level vocabulary, or with byteFallback the token <0xNN>. asciiIDs has
-	// the symbol of each ASCII character for other vocabularies. -1 means that there is none.
+	// byteIDs has the symbol of each byte in a byte-level vocabulary, or with byteFallback the token <0xNN>. asciiIDs
+	// has the symbol of each ASCII character for other vocabularies. -1 means that there is none.
 	byteIDs      [256]int32
 	asciiIDs     [utf8.RuneSelf]int32
 	byteFallback bool

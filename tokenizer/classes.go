@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Classes of characters, as bits. The sets are those of the engines that Hugging Face uses. Go's package unicode has
-// another version of Unicode: \p{L}, \p{N} and \s follow Unicode 16.
+// Classes of characters, as bits. The sets are the same as in the engines that Hugging Face uses. Go's package
+// unicode has another version of Unicode: \p{L}, \p{N} and \s follow Unicode 16.
 const (
 	letter  uint8 = 1 << iota // \p{L}
 	number                    // \p{N}

@@ -41,7 +41,7 @@ type templatePiece struct {
 	}
 }
 
-// flatten appends the members of nested sequences to out in order; none if c is nil.
+// flatten appends the members of nested sequences to out in order. It appends none if c is nil.
 func flatten(out []component, c *component, members func(*component) []component) []component {
 	if c == nil {
 		return out
@@ -93,8 +93,8 @@ func checkGrowth(part string, list []component) error {
 	return nil
 }
 
-// maxExpansion is how many bytes all tokens together may become, by normalizers and decoders, for each byte of the
-// files. One token may become longer, but not all of them.
+// maxExpansion is the number of bytes that all tokens together may become, by normalizers and decoders, per byte of
+// the files. One token may become longer, but not all of them.
 const maxExpansion = 4
 
 // budget is the number of bytes that the tokens of a file may still become.

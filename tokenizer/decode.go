@@ -172,7 +172,7 @@ func (s *Stream) finish(out []byte) []byte {
 	return out
 }
 
-// emitBytes appends a finished run of byte tokens: as text, or if it is not UTF-8 one U+FFFD for every byte.
+// emitBytes appends a finished run of byte tokens: as text, or, if it is not UTF-8, as one U+FFFD for every byte.
 func (s *Stream) emitBytes(out []byte) []byte {
 	if len(s.held) == 0 {
 		return out
@@ -200,7 +200,7 @@ func (s *Stream) emit(out []byte, text string) []byte {
 }
 
 // emitValid appends what is certain of the held bytes: whole characters, and a U+FFFD for every maximal part that
-// cannot become one (Unicode 3.9, U+FFFD Substitution of Maximal Subparts). If it is the end, that is all of them.
+// cannot become one (Unicode 3.9, U+FFFD Substitution of Maximal Subparts). At the end, that is all of them.
 func (s *Stream) emitValid(out []byte, final bool) []byte {
 	held := s.held
 	for len(held) > 0 {

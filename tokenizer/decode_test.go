@@ -30,7 +30,7 @@ func TestDecode_EveryToken(t *testing.T) {
 						t.Errorf("file %d: ids %v, token %q: %q, want %q", files, ids, tok.Token(id), got, texts[i])
 					}
 					s, streamed := tok.Stream(skip == 1), ""
-					for range 2 { // Flush begins anew
+					for range 2 { // Flush starts over
 						streamed = ""
 						for _, id := range ids {
 							streamed += s.Add(id)

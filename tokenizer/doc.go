@@ -14,10 +14,10 @@
 //	(added.go)      (rewrite.go,  (added.go)                 (rewrite.go,     (word.go) (merge.go) (BOS, EOS)
 //	                 nfc.go)                                  split.go)
 //
-// The most common split patterns are recognized by their exact text and implemented by hand (split.go). Others, such as
-// those of Mistral's tekken, GPT-4o, Falcon and DeepSeek, are read as the regular expressions that they are, in the
-// part of the syntax that published ones use and that takes linear time (regex.go). A pattern, component or model type
-// that is not supported is an error that names it.
+// The most common split patterns are recognized by their exact text and implemented by hand (split.go). Others, such
+// as the patterns of Mistral's tekken, GPT-4o, Falcon and DeepSeek, are read as regular expressions, in the part of
+// the syntax that published ones use and that takes linear time (regex.go). A pattern, component or model type that
+// is not supported is an error that names it.
 //
 // # Offsets
 //
@@ -31,7 +31,7 @@
 //
 // # Intended differences from Hugging Face
 //
-//   - Special tokens in a text are recognized only where the caller says so (EncodeOptions.Special).
+//   - Special tokens in a text are recognized only in the parts that the caller names (EncodeOptions.Special).
 //   - Decoding skips a special token whose content a normalizer changes like every other special token; tokenizers 0.23
 //     keeps it.
 //   - "truncation" and "padding" of the file are ignored, as transformers ignores them.

@@ -72,7 +72,7 @@ func (r *jsonReader) field(prefix, key string, fields map[string]any) error {
 }
 
 // maxValues is the largest number of commas and opening braces in a normalizer, pre-tokenizer, post-processor or
-// decoder: every component that "{}" or "0" makes takes hundreds of bytes. Those of published files have at most a
+// decoder: every component that "{}" or "0" makes takes hundreds of bytes. In published files they have at most a
 // hundred.
 const maxValues = 2000
 

@@ -24,16 +24,16 @@ type EncodeOptions struct {
 	Special []Span
 }
 
-// An Encoding is a text as tokens. Token i represents the bytes from the end of token i-1 (0 for the first) to Ends[i],
-// so the tokens tile the text. Tokens that were added to the text represent no bytes. If a normalizer has replaced a
-// character and its replacement becomes several tokens, the first of them has all bytes of the character.
+// An Encoding is a text as tokens. Token i represents the bytes from the end of token i-1 (0 for the first) to
+// Ends[i], so the tokens tile the text. Tokens that were added to the text represent no bytes. If a normalizer has
+// replaced a character and the replacement becomes several tokens, the first of them has all bytes of the character.
 type Encoding struct {
 	IDs  []int32
 	Ends []int32
 }
 
-// Tokens returns the range [first, end) of tokens that contain the bytes of a span, from that of its first byte to that
-// of its last. For an empty span first equals end.
+// Tokens returns the range [first, end) of tokens that contain the bytes of a span, from the token of its first byte
+// to the token of its last. For an empty span first equals end.
 func (e Encoding) Tokens(s Span) (first, end int) {
 	find := func(end int) int { return sort.Search(len(e.Ends), func(i int) bool { return int(e.Ends[i]) >= end }) }
 	first = find(s.Start + 1)
@@ -157,7 +157,7 @@ func (e *encoder) add(ids []int32, end int) {
 	e.settle(first)
 }
 
-// settle keeps the ends ascending if a token includes white space that another includes, too (see matcher.cuts).
+// settle keeps the ends ascending if a token includes white space that another also includes (see matcher.cuts).
 func (e *encoder) settle(first int) {
 	if first == 0 {
 		return

@@ -63,7 +63,7 @@ func TestOffsets(t *testing.T) {
 		{"bytelevel.json", "x", "null", "the cat😀", []string{"the", " ", "cat", "\xf0", "\x9f", "\x98", "\x80"}},
 		{"bytelevel.json", "x", "null", "a [R] \nb", []string{"a", " ", "[R] \n", "b"}},
 		{"bytelevel.json", "x", "null", "x <mask>", []string{"x", " <mask>"}},
-		// The white space that [R] absorbs begins with another added token, two spaces; Hugging Face returns both.
+		// The white space that [R] absorbs starts with another added token, two spaces. Hugging Face returns both.
 		{"bytelevel.json", "x", "null", "[R]  \nb", []string{"[R]  \n", "", "", "b"}},
 		// NFC replaces two characters of three bytes by one of two; the first of its tokens covers all of them.
 		{"bytelevel.json", "normalizer", `{"type":"NFC"}`, "we\u0301t", []string{"w", "e\u0301", "", "t"}},
@@ -149,7 +149,7 @@ func TestUserTextStaysText(t *testing.T) {
 	}
 }
 
-// TestNotUTF8 encodes bytes that are no characters: none may be lost, and decoding must show them as U+FFFD.
+// TestNotUTF8 encodes bytes that are not characters: none may be lost, and decoding must show them as U+FFFD.
 func TestNotUTF8(t *testing.T) {
 	for _, file := range []string{"bytelevel.json", "fallback.json"} {
 		for _, patch := range []string{"null", `{"type":"NFC"}`} {
@@ -276,7 +276,7 @@ func checkFolds(t *testing.T, fold map[string][]rune) {
 	t.Helper()
 	suffixes := []string{"s", "t", "re", "ve", "m", "ll", "d"}
 	for c := range rune(unicode.MaxRune + 1) {
-		var is []string // the letters that c stands for
+		var is []string // the letters that c represents
 		for letter, same := range fold {
 			if slices.Contains(same, c) {
 				is = append(is, letter)

@@ -25,10 +25,10 @@ const (
 // returns the contents of a file by its name, or fs.ErrNotExist. Only tokenizer.json is required.
 //
 // A token that tokenizer.json lacks gets the next free id, whatever id the other files name: these only decide the
-// order. If tokenizer_config.json has added_tokens_decoder, added_tokens.json and special_tokens_map.json are not read.
-// Version 4 of transformers does the same, except that it refuses a list in extra_special_tokens. So does version 5,
-// except for the classes that it builds from the vocabulary, such as Qwen2Tokenizer: for these it ignores the added
-// tokens of tokenizer.json if there is an added_tokens_decoder, which has all of them in published models.
+// order. If tokenizer_config.json has added_tokens_decoder, added_tokens.json and special_tokens_map.json are not
+// read. Version 4 of transformers does the same, except that it refuses a list in extra_special_tokens. So does
+// version 5, except in classes that it builds from the vocabulary, such as Qwen2Tokenizer: for these it ignores the
+// added tokens of tokenizer.json if there is an added_tokens_decoder, which has all of them in published models.
 func Read(read func(file string) ([]byte, error)) (*Tokenizer, error) {
 	data, err := read(mainFile)
 	if err != nil {
@@ -144,7 +144,7 @@ func readToken(raw json.RawMessage, special bool) (token flagged, ok bool) {
 	return token, true
 }
 
-// readTokens returns the tokens in a list; none if it is not a list.
+// readTokens returns the tokens in a list, or none if it is not a list.
 func readTokens(raw json.RawMessage, special bool) (tokens []flagged) {
 	var list []json.RawMessage
 	_ = json.Unmarshal(raw, &list) // an object has names
@@ -194,7 +194,7 @@ func (n *names) setAll(raw json.RawMessage, special bool) {
 	}
 }
 
-// usualNames are the names that the tokens of every tokenizer may have, in transformers' order.
+// usualNames lists the names that the tokens of every tokenizer may have, in transformers' order.
 var usualNames = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
 const (
@@ -202,7 +202,7 @@ const (
 	oldKey   = "additional_special_tokens" // its name in version 4
 )
 
-// tokenFiles are the contents of the files besides tokenizer.json, and what they say of tokens.
+// tokenFiles holds the contents of the files other than tokenizer.json, and what they say about tokens.
 type tokenFiles struct {
 	config, added, special settings
 
@@ -215,8 +215,9 @@ type tokenFiles struct {
 	byText         map[string]flagged // the same tokens
 }
 
-// tokens appends to the added tokens of tokenizer.json those that the other files add, or whose flags they change. The
-// steps and their order are those of PreTrainedTokenizerBase._from_pretrained and TokenizersBackend.__init__.
+// tokens appends to the added tokens of tokenizer.json the tokens that the other files add, or whose flags they
+// change. The steps and their order are the same as in PreTrainedTokenizerBase._from_pretrained and
+// TokenizersBackend.__init__.
 func (f *tokenFiles) tokens(own []addedToken) ([]addedToken, error) {
 	f.usual, f.listed, f.byText = map[string]flagged{}, map[int]flagged{}, map[string]flagged{}
 	f.readConfig()
@@ -316,7 +317,7 @@ func (f *tokenFiles) readListed() error {
 }
 
 // readAdded reads added_tokens.json, whose tokens are special if they have one of the usual names or are extra ones.
-// transformers does not find those that tokenizer_config.json has as objects.
+// transformers does not find tokens that tokenizer_config.json has as objects.
 func (f *tokenFiles) readAdded() error {
 	special := map[string]bool{}
 	for _, token := range slices.AppendSeq(slices.Clone(f.extra), maps.Values(f.usual)) {
@@ -333,7 +334,7 @@ func (f *tokenFiles) readAdded() error {
 	return nil
 }
 
-// merge returns the tokens of tokenizer.json, then those that other files list, then those with names, then the extra
+// merge returns the tokens of tokenizer.json, then the tokens that other files list, then named ones, then the extra
 // ones. The last two are only for tokens that are not there yet.
 func (f *tokenFiles) merge(own []addedToken) []addedToken {
 	known := map[string]bool{}

@@ -34,7 +34,7 @@ func TestFiles_AddTokens(t *testing.T) {
 		Own   json.RawMessage
 		Added map[string][2]any
 		Names json.RawMessage // hf compares them
-		IDs   []int32         `json:"ids"` // nil for those of the row before
+		IDs   []int32         `json:"ids"` // nil for the ids of the row before
 	}
 	var ids []int32
 	expect.Lines(t, "testdata/files.jsonl", func(_ int, r row) {

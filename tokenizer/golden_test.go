@@ -86,8 +86,8 @@ func checkTiling(t *testing.T, text string, e Encoding) {
 	}
 }
 
-// TestReferenceVectors compares vectors_X.jsonl with tokenizer_X.json next to it, or that of the directory's name among
-// the data. Vectors next to a template.jinja are conversations.
+// TestReferenceVectors compares vectors_X.jsonl with tokenizer_X.json next to it, or with the tokenizer of the
+// directory's name among the data. Vectors next to a template.jinja are conversations.
 func TestReferenceVectors(t *testing.T) {
 	for _, path := range expect.Recordings(t, "vectors*.jsonl") {
 		dir, file := filepath.Split(path)

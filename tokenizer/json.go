@@ -131,7 +131,7 @@ func (r *jsonReader) escaped(i int) ([]byte, error) {
 	return nil, r.errorf("a string without an end: the file is cut short")
 }
 
-// escapes are the characters that may follow a backslash, and what they mean.
+// escapes has the characters that may follow a backslash, and what they mean.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escape reads an escape after its backslash.
@@ -228,7 +228,7 @@ func (r *jsonReader) skip() (extent, error) {
 	return extent{}, r.errorf("a value without an end: the file is cut short")
 }
 
-// delimits are the bytes that end a number or a literal.
+// delimits has the bytes that end a number or a literal.
 var delimits = [256]bool{',': true, '}': true, ']': true, ':': true, '"': true, ' ': true, '\n': true, '\t': true,
 	'\r': true, '{': true, '[': true}
 

@@ -15,14 +15,14 @@ type merger struct {
 	*bpe
 	*vocab
 	symbols []symbol
-	heap    []uint64 // rank<<32 | position: the lowest rank first, and of equal ranks the leftmost
+	heap    []uint64 // rank<<32 | position: the lowest rank first, and the leftmost of equal ranks
 }
 
 // shortWord is the number of symbols up to which scanning all of them for the next merge is faster than a heap.
 const shortWord = 32
 
-// merge leaves the word's tokens in m.symbols. While neighbors can be merged, it merges those with the lowest rank, and
-// of equal ranks the leftmost. Time is proportional to n log n.
+// merge leaves the word's tokens in m.symbols. While neighbors can be merged, it merges the pair with the lowest
+// rank, and the leftmost of equal ranks. Time is proportional to n log n.
 func (m *merger) merge(word string) {
 	m.start(word)
 	m.rankAll()

@@ -164,8 +164,8 @@ func TestParse_JSONStrings(t *testing.T) {
 	}
 }
 
-// TestParse_RefusesGrowth checks that normalizers and decoders that lengthen text too much are refused, and those
-// within bounds are accepted.
+// TestParse_RefusesGrowth checks that normalizers and decoders that lengthen text too much are refused, and others
+// are accepted.
 func TestParse_RefusesGrowth(t *testing.T) {
 	replace := func(old, text string) string {
 		return `{"type":"Replace","pattern":{"String":` + quote(old) + `},"content":` + quote(text) + `}`
@@ -322,7 +322,8 @@ func TestIsSpecial(t *testing.T) {
 	}
 }
 
-// products returns files in which counts multiply, by what multiplies. Parse refuses all but those that begin with ok.
+// products returns files in which counts multiply, by what multiplies. Parse refuses all whose names do not start
+// with ok.
 //
 //nolint:lll // JSON in one piece
 func products() map[string][]byte {
@@ -409,7 +410,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	// A tokenizer's own character classes are a table with an element for every code point. The tokens may become
-	// maxExpansion times as long, and each byte has its place in the text that it came from beside it.
+	// maxExpansion times as long, and next to each byte is its place in the text that it came from.
 	allowed := func(data []byte) int { return 3<<20 + maxExpansion*hostile.Linear(len(data)) }
 	for _, text := range hostile.Wide() {
 		f.Add([]byte(text))

@@ -40,7 +40,7 @@ type charSets struct {
 	// alphabet is the table of the bytes that ByteLevel has written as characters, one for each, for patterns after it.
 	alphabet *[256]uint16
 	space    uint16 // the bit of \s
-	// alternatives is how many the patterns have between them: each may be tried at every character of a text.
+	// alternatives is the number of alternatives in all patterns: each may be tried at every character of a text.
 	alternatives int
 }
 
@@ -100,7 +100,7 @@ func (s *charSets) add(text string, c class) (bit uint16, err error) {
 	return bit, nil
 }
 
-// ofBytes returns the same sets for text after ByteLevel, whose characters stand for bytes.
+// ofBytes returns the same sets for text after ByteLevel, whose characters represent bytes.
 func (s *charSets) ofBytes() *charSets {
 	after := *s
 	after.alphabet = new([256]uint16)
@@ -144,7 +144,7 @@ func (x *regex) split(_ *classTable, text string) int {
 	}
 }
 
-// match returns the end of the match at the start of text, 0 if there is none.
+// match returns the end of the match at the start of text, or 0 if there is none.
 func (x *regex) match(text string) int {
 	for _, atoms := range x.alternatives {
 		if end := x.matchAtoms(atoms, text, 0); end > 0 {
@@ -154,8 +154,8 @@ func (x *regex) match(text string) int {
 	return 0
 }
 
-// matchAtoms returns the end of a match of all atoms at text[i:], -1 if there is none. Each takes as many characters as
-// it can, and gives them back one by one until the rest matches; checkLinear limits the work.
+// matchAtoms returns the end of a match of all atoms at text[i:], or -1 if there is none. Each takes as many
+// characters as it can, and gives them back one by one until the rest matches; checkLinear limits the work.
 func (x *regex) matchAtoms(atoms []atom, text string, i int) int {
 	if len(atoms) == 0 {
 		return i
@@ -190,7 +190,7 @@ func (x *regex) matchAtoms(atoms []atom, text string, i int) int {
 	return -1
 }
 
-// length returns the length of one match of an atom at text[i:], 0 if there is none.
+// length returns the length of one match of an atom at text[i:], or 0 if there is none.
 func (x *regex) length(a atom, text string, i int) int {
 	if a.contraction {
 		if text[i] != '\'' {
@@ -463,7 +463,7 @@ func (p *regexParser) char() (rune, error) {
 
 const asciiPunctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
-// categoryNames are the sets of general categories that patterns name, as bits of the numbers in unicode.txt.
+// categoryNames has the sets of general categories that patterns name, as bits of the numbers in unicode.txt.
 var categoryNames = map[string]uint16{"Lu": 1 << 1, "Ll": 1 << 2, "Lt": 1 << 3, "Lm": 1 << 4, "Lo": 1 << 5,
 	"L": 0b111110, "M": 1 << 6, "N": 1 << 7, "P": 1 << 8, "S": 1 << 9}
 

@@ -125,8 +125,8 @@ func TestRegexRefuses(t *testing.T) {
 	}
 }
 
-// TestRegexMatches holds the length of a match to that of Rust's regexes: the first alternative that matches, with
-// characters given back one by one, down to the least number.
+// TestRegexMatches compares the length of a match with that of Rust's regexes: the first alternative that matches,
+// with characters given back one by one, down to the least number.
 func TestRegexMatches(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string

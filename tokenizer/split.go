@@ -131,8 +131,8 @@ func gpt2PreToken(t *classTable, text string) int {
 	return spaces(text, size, t.run(text, size, space))
 }
 
-// contraction returns the length of 's 't 're 've 'm 'll or 'd at the start of text, or 0. With fold, upper case
-// counts, too, and so does the long ſ, which folds to s.
+// contraction returns the length of 's 't 're 've 'm 'll or 'd at the start of text, or 0. With fold, upper case also
+// counts, and so does the long ſ, which folds to s.
 func contraction(text string, fold bool) int {
 	at := func(i int) byte {
 		if i >= len(text) {
@@ -161,7 +161,7 @@ func contraction(text string, fold bool) int {
 	return 0
 }
 
-// otherRun returns the end of ` ?[^\s\p{L}\p{N}]+` at the start of text, or 0. class and size are those of its first
+// otherRun returns the end of ` ?[^\s\p{L}\p{N}]+` at the start of text, or 0. class and size describe its first
 // character.
 func (t *classTable) otherRun(text string, class uint8, size int) int {
 	if text[0] == ' ' && len(text) > 1 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPatterns_AsPythonsRegex splits texts that tell the patterns apart. The expected pre-tokens are those of Python's
+// TestPatterns_AsPythonsRegex splits texts that tell the patterns apart. The expected pre-tokens come from Python's
 // regex module, whose findall returns the matches of the pattern itself.
 func TestPatterns_AsPythonsRegex(t *testing.T) {
 	for _, test := range []struct {
@@ -70,7 +70,7 @@ func TestNFC(t *testing.T) {
 			t.Errorf("%+q becomes %+q, want %+q", text, got.text, want)
 		}
 	}
-	// A replacement by the same text leaves it, and the next one begins behind it.
+	// A replacement by the same text leaves the text, and the next one starts after it.
 	w := newRewriting(stretch{text: "abcd", base: 5})
 	w.replace(2, "ab")
 	w.replace(3, "xy")

@@ -147,11 +147,11 @@ func (t *Tokenizer) VocabSize() int { return t.size }
 // MaxID returns the largest id of any token.
 func (t *Tokenizer) MaxID() int32 { return int32(len(t.texts)) - 1 }
 
-// MaxPlainID returns the largest id of a token that is not an added one, -1 if all are: text without added tokens
+// MaxPlainID returns the largest id of a token that is not an added one, or -1 if all are: text without added tokens
 // becomes no larger ids.
 func (t *Tokenizer) MaxPlainID() int32 { return t.maxPlain }
 
-// CheckRows returns an error that names the first token for which a model with so many rows of embeddings has none.
+// CheckRows returns an error that names the first of the ids for which a model with rows embeddings has none.
 func (t *Tokenizer) CheckRows(ids []int32, rows int) error {
 	for _, id := range ids {
 		if int(id) >= rows && t.has(id) {
@@ -197,7 +197,7 @@ func (t *Tokenizer) SpecialIDs() []int32 {
 	return ids
 }
 
-// readAdded sorts the added tokens into those to search before and after the normalizer runs.
+// readAdded divides the added tokens into tokens to search before and after the normalizer runs.
 func (t *Tokenizer) readAdded(added []addedToken, rest *budget) error {
 	var raw, normalized, specials []addedToken
 	for _, a := range added {

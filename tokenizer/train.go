@@ -10,8 +10,8 @@ import (
 
 // TrainOptions configure Train.
 type TrainOptions struct {
-	// VocabSize is the number of tokens: 256 for the bytes, one per merge, and the special tokens. Train returns fewer if
-	// the texts are too short for as many merges.
+	// VocabSize is the number of tokens: 256 for the bytes, one per merge, and the special tokens. Train returns
+	// fewer if the texts are too short for that many merges.
 	VocabSize int
 	// Pattern splits texts into words, which no token crosses: GPT2Pattern, Llama3Pattern (the default) or Qwen2Pattern.
 	Pattern string
@@ -28,8 +28,8 @@ type TrainOptions struct {
 // ends. The result is exact, and the same everywhere:
 //
 //   - ids 0 to 255 are the bytes in the order of the byte-level alphabet: "!" is 0;
-//   - every round merges the most frequent pair of neighbors, and of equally frequent ones the one with the smallest
-//     (id of left, id of right);
+//   - every round merges the most frequent pair of neighbors, or, if several are equally frequent, the one with the
+//     smallest (id of left, id of right);
 //   - "aaa" contains (a, a) twice, and is merged from the left without overlap;
 //   - a merge whose text is a token already becomes that token, not a new one.
 func Train(texts iter.Seq[string], o TrainOptions) ([]byte, error) {

@@ -99,8 +99,8 @@ func TestTrainIsThePlainRule(t *testing.T) {
 	}
 }
 
-// TestReferenceTraining trains on each corpus.txt, as a whole and line by line, and compares what is recorded next to
-// it.
+// TestReferenceTraining trains on each corpus.txt, as a whole and line by line, and compares with what is recorded
+// next to it.
 func TestReferenceTraining(t *testing.T) {
 	for _, path := range expect.Recordings(t, "corpus.txt") {
 		dir, corpus := filepath.Dir(path), expect.Read(t, path)

@@ -10,7 +10,7 @@ import (
 //go:embed unicode.txt
 var unicodeText string
 
-// tables are the numbers of unicode.txt by the name above them. Lines that begin with # say what they mean.
+// tables has the numbers of unicode.txt by the name above them. Lines that start with # say what they mean.
 var tables = sync.OnceValue(func() map[string][]rune {
 	all := map[string][]rune{}
 	name := ""

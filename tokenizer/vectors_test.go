@@ -89,7 +89,7 @@ func variantTexts(t testing.TB) []string {
 	return texts
 }
 
-// TestVariants_AsHuggingFace compares every supported kind of tokenizer with the result of Hugging Face for the same
+// TestVariants_AsHuggingFace compares every supported kind of tokenizer with Hugging Face's result for the same
 // texts.
 func TestVariants_AsHuggingFace(t *testing.T) {
 	texts := variantTexts(t)

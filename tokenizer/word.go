@@ -28,7 +28,7 @@ type encoder struct {
 	ends  []int32
 }
 
-// encodeWord appends the tokens of text[from:to]. Their ends are counted from base on.
+// encodeWord appends the tokens of text[from:to]. Their ends are counted from base.
 func (e *encoder) encodeWord(text string, from, to, base int) {
 	n := to - from
 	if n > cachedBytes {

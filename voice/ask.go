@@ -63,7 +63,7 @@ func splitRequests(line string) []string {
 	return append(out, line[start:])
 }
 
-// courtesies are beginnings of a request that "you would like me to" replaces.
+// courtesies lists beginnings of a request that "you would like me to" replaces.
 var courtesies = []string{
 	"please", "kindly", "hi", "hello", "hey", "ok", "okay", "so", "now", "then", "next", "just", "and",
 	"could you please", "can you please", "would you please", "will you please", "could you", "can you", "would you",
@@ -77,7 +77,7 @@ var courtesies = []string{
 	"is there a way to", "is it possible to", "tell me how to", "the goal is to",
 }
 
-// request returns the clause that Ask makes of one sentence, "" if there is none.
+// request returns the clause that Ask makes of one sentence, or "" if there is none.
 func request(s string) string {
 	s = cleanLine(s)
 	s = strings.TrimLeft(s, `"'*-–—:>#0123456789.) `)
@@ -128,7 +128,7 @@ func request(s string) string {
 	return s
 }
 
-// conditions are words with which a condition begins.
+// conditions lists words with which a condition starts.
 var conditions = []string{"when", "if", "unless", "where", "else", "otherwise", "except", "only"}
 
 // pronounFirst reports whether a clause has a pronoun such as "it" before any noun: then the noun is in a sentence that
@@ -167,7 +167,7 @@ func dropCourtesy(s string) (rest string, ok bool) {
 	return strings.TrimLeft(s[longest:], ", "), true
 }
 
-// prepositions begin a phrase that can precede a request: "Given a list, write …", "In Python, how do I …".
+// prepositions start a phrase that can precede a request: "Given a list, write …", "In Python, how do I …".
 var prepositions = []string{"given", "using", "in", "with", "for", "once", "assuming", "suppose", "from", "when", "if",
 	"as", "without", "based", "by", "imagine", "consider", "on", "after", "hi", "hello", "also"}
 
@@ -278,8 +278,8 @@ func endsInList(s string) bool {
 	return comma >= 0 && len(strings.Fields(s[comma:])) <= 4
 }
 
-// clauseAt reports whether a new clause begins at the start of s, at a comma or a space. A comma alone does not prove
-// it, because it may be part of a list.
+// clauseAt reports whether a new clause starts at the start of s, at a comma or a space. A comma by itself does not
+// prove it, because it may be part of a list.
 func clauseAt(s string) bool {
 	body, comma := strings.CutPrefix(s, ",")
 	if !strings.HasPrefix(body, " ") {
@@ -336,7 +336,7 @@ func exchangePersons(s string) string {
 	return strings.Join(words, " ")
 }
 
-// imperatives are the verbs that a request for code begins with.
+// imperatives are the verbs that a request for code starts with.
 var imperatives = wordSet(`
 add adjust align alter analyse analyze append apply arrange ask assemble assign average build bundle calculate
 capitalise capitalize catch center change check chunk clamp classify clean clear close code collate collect combine

@@ -50,7 +50,7 @@ func (p *parser) mark() {
 	p.style.marks = len(ids)
 }
 
-// longWord is the minimum length of a marked word, in letters; of a cue it is one less.
+// longWord is the minimum length of a marked word, in letters; for a cue it is one less.
 const longWord = 7
 
 // validateSkeletons checks the skeletons and the blocks of the phrase bank.
@@ -99,7 +99,7 @@ func (p *parser) validateSkeletons() {
 	}
 }
 
-// validateSkeleton checks one skeleton: around code it begins with the opener, and around an answer in words it has
+// validateSkeleton checks one skeleton: around code it starts with the opener, and around an answer in words it has
 // none.
 func (p *parser) validateSkeleton(text string, words, blocks []string) {
 	line := p.lines["skeleton "+text]

@@ -17,7 +17,7 @@ type Assignment struct {
 	Device   string // the name of one of Style.Devices: for a teacher's prompt; Compose does not read it
 }
 
-// drafts is how many texts Compose writes before it gives up. Most first drafts meet the thresholds.
+// drafts is the number of texts that Compose writes before it gives up. Most first drafts meet the thresholds.
 const drafts = 100
 
 // ErrNoBank is returned by Compose for a style that has no phrase bank.
@@ -27,11 +27,11 @@ var ErrNoBank = errors.New("style has no phrase bank")
 func (s *Style) KeepsAnswers() bool { return len(s.answers) > 0 }
 
 // Compose writes the prose of one answer from the style's phrase bank, around the placeholders of its code, each of
-// which gets its own line, or around an answer in words. The text follows the assigned skeleton, around code begins
+// which gets its own line, or around an answer in words. The text follows the assigned skeleton, around code starts
 // with the assigned opener, fills every slot from the facts, uses no phrase or striking word twice, and meets the
 // style's thresholds. The same arguments give the same bytes. Compose returns an error if the assignment names an
-// opener or a skeleton that the style lacks, if there is neither a placeholder nor an answer, or if no draft meets the
-// thresholds; for a style without a phrase bank the error wraps ErrNoBank.
+// opener or a skeleton that the style lacks, if there is neither a placeholder nor an answer, or if no draft meets
+// the thresholds; for a style without a phrase bank the error wraps ErrNoBank.
 func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	if len(s.skeletons) == 0 {
 		return "", fmt.Errorf("style %s: %w: add [skeletons] and the blocks that they name", s.Name, ErrNoBank)
@@ -63,7 +63,7 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 		w.inline[i] = inlineCode.FindAllString(v, -1)
 	}
 	var last error
-	reserve := "" // a text with a phrase that fits every answer, where none about this one was left
+	reserve := "" // a text with a phrase that fits every answer, because none about this one was left
 	for range drafts {
 		text := w.draft(skeleton, a.Opener, f.Placeholders)
 		if w.particular && w.answer == "" && !slices.ContainsFunc(w.used, func(p *phrase) bool { return !plain(p) }) {
@@ -91,9 +91,9 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	return "", fmt.Errorf("style %s: none of %d drafts is in the voice: %w", s.Name, drafts, last)
 }
 
-// Comment returns a remark, from the block "comment", for a comment on a line of code whose facts are f. It is none of
-// taken, the remarks that the answer has already. Comment returns "" if the style has no such block, or no other remark
-// that fits.
+// Comment returns a remark, from the block "comment", for a comment on a line of code whose facts are f. It is not in
+// taken, which lists the remarks that the answer already has. Comment returns "" if the style has no such block, or
+// no other remark that fits.
 func (s *Style) Comment(f Facts, seed uint64, taken []string) string {
 	rng := rand.NewPCG(seed, fnvOffset)
 	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
@@ -130,7 +130,7 @@ type writer struct {
 	has    Feature
 	calls  []string
 	values []string
-	inline [][]string // what each value has in backticks, with them
+	inline [][]string // the text that each value has in backticks, backticks included
 	filled uint64     // slots that have a value
 	answer string     // in words
 
@@ -142,8 +142,8 @@ type writer struct {
 	marks      []bool
 	named      []string // what the draft has said in backticks
 	pool, best []*phrase
-	otherwise  []*phrase // fit if nothing else does
-	vague      bool      // one of those, which has no slots either, is in the draft
+	otherwise  []*phrase // fit only if nothing else does
+	vague      bool      // a phrase from otherwise, which also has no slots, is in the draft
 }
 
 // draft writes a text along the skeleton.
@@ -166,7 +166,7 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 				b.WriteString("\n\n" + p)
 			}
 			gap = "\n\n"
-		case "answer": // a paragraph of its own: it may begin with a list
+		case "answer": // a paragraph of its own: it may start with a list
 			if b.Len() > 0 {
 				b.WriteString("\n\n")
 			}
@@ -185,10 +185,10 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 	return b.String()
 }
 
-// choose chooses a phrase whose condition holds, whose slots have values, that this draft has not used, and that names
-// nothing in backticks that it has named: one remark about a name is enough. It prefers one that repeats no slot,
-// condition or marked word. If none fits but those for such a case, it chooses among those, with slots if it can, and
-// at last one without slots and conditions.
+// choose chooses a phrase whose condition holds, whose slots have values, that this draft has not used, and that
+// names nothing in backticks that it has named: one remark about a name is enough. It prefers one that repeats no
+// slot, condition or marked word. If only phrases of an otherwise section fit, it chooses among those, with slots if
+// it can. If none does, it chooses one without slots and conditions.
 func (w *writer) choose(pool []*phrase) *phrase {
 	w.pool, w.best, w.otherwise = w.pool[:0], w.best[:0], w.otherwise[:0]
 	for _, p := range pool {
@@ -245,7 +245,7 @@ func withSlots(pool []*phrase) []*phrase {
 	return slices.DeleteFunc(slices.Clone(pool), func(p *phrase) bool { return p.slots == 0 })
 }
 
-// names reports whether a phrase has in backticks what the draft has named already.
+// names reports whether a phrase has in backticks something that the draft has already named.
 func (w *writer) names(p *phrase) bool {
 	said := func(name string) bool { return slices.Contains(w.named, name) }
 	for _, part := range p.parts {

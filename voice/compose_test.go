@@ -88,7 +88,7 @@ func assignments(s *Style, n int, seed uint64) []Assignment {
 	return out
 }
 
-// share counts in how many texts each item occurs.
+// share counts the texts in which each item occurs.
 type share map[string]int
 
 func (s share) add(items []string) {
@@ -113,8 +113,8 @@ func (s share) check(t *testing.T, what string, rows int, most float64) {
 	}
 }
 
-// TestCompose_Repetitions composes thousands of answers and counts repetitions. The limits are those of the datasets
-// that the composer writes for.
+// TestCompose_Repetitions composes thousands of answers and counts repetitions. The limits are the same as for the
+// datasets that the composer writes for.
 func TestCompose_Repetitions(t *testing.T) {
 	const rows = 2000
 	facts := syntheticFacts(rows)
@@ -165,8 +165,8 @@ func TestCompose_Repetitions(t *testing.T) {
 }
 
 // TestCompose_OneRemarkEach composes with a style whose remarks are all about one name and one request, or about
-// nothing: each is remarked on once, and what is for other cases is said only then. What fits every answer is said only
-// if nothing else is left.
+// nothing: each is remarked on once, and phrases for other cases are used only then. Phrases that fit every answer
+// are used only if nothing else is left.
 func TestCompose_OneRemarkEach(t *testing.T) {
 	s, err := Parse("x", []byte("name: x\nscore: 1\ncues: 1\nwords: 1 100\n[lexicon]\n1 fine\n[skeletons]\n"+
 		"opener / code / remark remark remark last\n[opener]\nFine it is.\n[remark]\nGood.\nBetter.\nBest.\n"+

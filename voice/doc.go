@@ -11,8 +11,8 @@
 //
 // # Style files
 //
-// A style file is UTF-8 text that people who do not program can write. Lines that begin with # are comments, and empty
-// lines are ignored. The file begins with settings:
+// A style file is UTF-8 text that people who do not program can write. Lines that start with # are comments, and
+// empty lines are ignored. The file starts with settings:
 //
 //	name: pirate            letters, digits and hyphens
 //	about: salty and loud   one line for people
@@ -79,7 +79,7 @@
 //	{number}     a number that the question states
 //	{word}       a word that question and code have as text, in quotation marks: "walrus"
 //
-// Other slots say what a statement of the code does, in the code's own words and in backticks. Those on one line are
+// Other slots say what a statement of the code does, in the code's own words and in backticks. Slots on one line are
 // filled together, and only if the statement is the only one of its kind, so that a sentence may say "the loop":
 //
 //	{returner} {returned}  a function, and the expression that it returns
@@ -108,16 +108,16 @@
 //	[closer if input]
 //	[remark if len()]
 //
-// The conditions are the [Feature] constants in lower case: loop, while, nested, comprehension, recursion, list, dict,
-// set, string, format, sort, print, conditional, try, raise, lambda, function, class, method, return, import, slice,
-// range, arithmetic, file, with, generator, decorator, docstring and comment; and short (one to four lines), long
-// (fifteen or more), several (functions), input (the question has input data) and question (it has a question mark). A
-// section may occur again, with the same condition or another. The phrases of [remark otherwise] are for answers that
-// no other phrase of the block fits. A phrase fits only if the answer has not named yet, in backticks, what it names.
-// Every block needs at least one phrase without slots and conditions; a few dozen keep answers from repeating each
-// other.
+// The conditions are the [Feature] constants in lower case: loop, while, nested, comprehension, recursion, list,
+// dict, set, string, format, sort, print, conditional, try, raise, lambda, function, class, method, return, import,
+// slice, range, arithmetic, file, with, generator, decorator, docstring and comment; and short (one to four lines),
+// long (fifteen or more), several (functions), input (the question has input data) and question (it has a question
+// mark). A section may occur again, with the same condition or another. The phrases of [remark otherwise] are for
+// answers that no other phrase of the block fits. A phrase fits only if the answer has not already named, in
+// backticks, what the phrase names. Every block needs at least one phrase without slots and conditions; a few dozen
+// keep answers from repeating each other.
 //
-// gen lets no first two words open more than 10% of its rows, and no sentence occur in more than the setting repeat
-// allows. So a style that repeats 3% needs at least 13 different openers, and at least 34 phrases in each block that
-// every answer has; one that repeats 1% needs a hundred. With fewer, rows are given up.
+// gen does not let the same first two words open more than 10% of its rows, or a sentence occur in more rows than the
+// setting repeat allows. So a style that repeats 3% needs at least 13 different openers, and at least 34 phrases in
+// each block that every answer has. A style that repeats 1% needs a hundred. With fewer, gen gives up rows.
 package voice

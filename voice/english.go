@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// suggest returns ": did you mean …?" with the most similar name. If none is similar it returns all names, or "" if
-// they are many.
+// suggest returns ": did you mean …?" with the most similar name. If none is similar, it returns all names, or "" if
+// there are many.
 func suggest(word string, names []string) string {
 	best, distance := "", 3
 	for _, n := range names {
@@ -80,7 +80,7 @@ var irregular = map[string]string{
 	"GCD": "", "LCM": "",
 }
 
-// plural returns the plural of a noun, "" if it has none.
+// plural returns the plural of a noun, or "" if it has none.
 func plural(noun string) string {
 	if p, ok := irregular[noun]; ok || noun == "" {
 		return p
@@ -94,7 +94,7 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// doubled are verbs that double their last consonant although they have several syllables.
+// doubled has verbs that double their last consonant although they have several syllables.
 var doubled = map[string]bool{
 	"admit": true, "begin": true, "debug": true, "format": true, "input": true, "output": true, "permit": true,
 	"program": true, "refer": true, "reformat": true, "submit": true, "transfer": true, "unzip": true,

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Facts are what one question and the code of its answer contain. The composer says nothing about them that is not in
-// Facts. A zero field means that there is nothing to say. Compose ignores values that cannot be printed: names that are
-// not identifiers, an Ask with brackets or line breaks.
+// Facts are what one question and the code of its answer contain. The composer says nothing about them that Facts
+// does not contain. A zero field means that there is nothing to say. Compose ignores values that cannot be printed:
+// names that are not identifiers, an Ask with brackets or line breaks.
 type Facts struct {
 	Ask        string // the request as an imperative clause, "write a function that reverses a list"; see Ask
 	Keyword    string // the salient noun of the question, "palindrome"; see Keyword
@@ -18,15 +18,15 @@ type Facts struct {
 	Lines       int      // lines of code that are not blank
 	Functions   []string // names of functions and methods that the code defines
 	Definitions int      `json:",omitempty"` // how many functions and methods it defines, also of the same name
-	Properties  []string // those of them that are properties, which nobody calls
+	Properties  []string // the ones among them that are properties, which are not called
 	Classes     []string // names of classes that it defines
 	Imports     []string // modules that it imports
 	Calls       []string // builtins and methods that it calls but does not define, without dots: "len", "append"
 	Names       []string // other names that it assigns to: variables and parameters
 	Has         Feature  // what else the code contains
 
-	// Deeds are what the code does, one statement each, by kind; see deedSlots. Of each the two parts are as the code
-	// writes them; a kind of one part leaves the second empty.
+	// Deeds are what the code does, one statement each, by kind; see deedSlots. The two parts of each are as the code
+	// writes them; a kind with one part leaves the second empty.
 	Deeds map[string][][2]string
 
 	Placeholders []string // [[CODE_1]] and so on, in order; at least one, unless there is an Answer
@@ -43,7 +43,7 @@ const (
 	Loop          Feature = 1 << iota // a for or while statement (not a comprehension)
 	While                             // a while statement
 	Nested                            // a loop inside a loop
-	Comprehension                     // a list, set or dict comprehension; a generator expression is none
+	Comprehension                     // a list, set or dict comprehension; a generator expression is not one
 	Recursion                         // a function that calls itself by name
 	List                              // a list display: [1, 2], []
 	Dict                              // a dict display: {1: 2}, {}
@@ -63,7 +63,7 @@ const (
 	Import                            // an import statement
 	Slice                             // a subscript with a colon
 	Range                             // range()
-	Arithmetic                        // - / // ** between operands; not + * %, which strings have too
+	Arithmetic                        // - / // ** between operands; not + * %, which strings also have
 	File                              // open()
 	With                              // a with statement
 	Generator                         // a yield
@@ -85,7 +85,7 @@ var featureNames = []string{"loop", "while", "nested", "comprehension", "recursi
 	"slice", "range", "arithmetic", "file", "with", "generator", "decorator", "docstring", "comment",
 	"short", "long", "several", "input", "question"}
 
-// features returns the features of the code and those that follow from the other fields.
+// features returns the features of the code and the ones that follow from the other fields.
 func (f *Facts) features() Feature {
 	has := f.Has &^ (Short | Long | Several | Input | Question)
 	for _, derived := range []struct {
@@ -136,7 +136,7 @@ var deedSlots = map[string][2]string{
 	"say":     {"said"},                 // a string that a print() shows, among other things
 }
 
-// sameSubject returns the slots that say what these slots say, in another form.
+// sameSubject returns the slots that say the same as these slots, in another form.
 func sameSubject(slots uint64) uint64 {
 	const ask, keyword = 0b0011, 0b1100 // {ask} and {asking}, {keyword} and {keywords}
 	switch {
@@ -212,18 +212,18 @@ func (f *Facts) slots(pick func(int) int) []string {
 	return values
 }
 
-// without returns the names that are none of others.
+// without returns the names that are not in others.
 func without(names []string, others ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
-// printableCode reports whether an expression can stand in a sentence: short, on one line, and in no backticks.
+// printableCode reports whether an expression can be part of a sentence: short, on one line, and in no backticks.
 func printableCode(s string) bool {
 	return s != "" && len(s) <= 75 && s == cleanLine(s) && !strings.Contains(s, "`") &&
 		!strings.HasPrefix(s, "_")
 }
 
-// count returns a number of things in words, "" if n is less than 2, so that phrases can rely on a plural.
+// count returns a number of things in words, or "" if n is less than 2, so that phrases can rely on a plural.
 func count(n int, things string) string {
 	if n < 2 || n > 99 {
 		return ""
@@ -232,7 +232,7 @@ func count(n int, things string) string {
 }
 
 // printableName reports whether a name can be part of a sentence: a short identifier, with or without dots, that does
-// not begin with an underscore.
+// not start with an underscore.
 func printableName(s string) bool {
 	if s == "" || len(s) > 32 || strings.HasPrefix(s, "_") {
 		return false

@@ -26,10 +26,10 @@ func Keyword(question string) string {
 	return keywords[best]
 }
 
-// quoted matches text in quotation marks, which is data and no subject.
+// quoted matches text in quotation marks, which is data and not a subject.
 var quoted = regexp.MustCompile("\"[^\"]*\"")
 
-// naming are words before a name, which is no subject either.
+// naming has words before a name, which is not a subject either.
 var naming = []string{"called", "named", "item", "method", "what"}
 
 // padded returns the words of a question's first line in lower case, each between spaces, without quoted text and
@@ -58,7 +58,7 @@ type keywordForm struct {
 	rank   int    // index of the subject in keywords
 }
 
-// keywordForms are the forms of all keywords, by first word.
+// keywordForms has the forms of all keywords, by first word.
 var keywordForms = func() map[string][]keywordForm {
 	by := map[string][]keywordForm{}
 	for rank, subject := range keywords {

@@ -40,11 +40,12 @@ very too so just only also still then even now here again always already quite r
 	return classes
 }()
 
-// endings are the classes of other words, by how they end. The last two are of numbers and of all other words.
+// endings are the classes of other words, by how they end. The last two classes are for numbers and for all other
+// words.
 var endings = []string{"ly", "ing", "ed", "s"}
 
-// followers tells how often a word of one class (the row) is followed by one of another: m as often as by chance, and
-// each letter from there half a power of two more or less. It was counted in 490,000 words: the comments of Go's
+// followers tells how often a word of one class (the row) is followed by a word of another: m as often as by chance,
+// and each letter from there half a power of two more or less. It was counted in 490,000 words: the comments of Go's
 // standard library, the documents of this project, and The Wonderful Wizard of Oz.
 var followers = strings.Fields(`
 aaaaaaaaaaaaafabdaailnmlho
@@ -95,10 +96,10 @@ func classOf(word string) int {
 // A pair is the classes of two words that follow each other.
 type classPair struct{ first, second int }
 
-// Order returns how much more the words of a text follow each other as in English sentences than by chance: the sum of
-// the logarithms in followers, divided by the root of their number, so that chance has the same spread in texts of any
-// length. Sentences have about 4, shuffled words -6. What the style's prompt and examples do themselves does not lower
-// it: a pirate says "me parrot" and "it be".
+// Order returns how much more the words of a text follow each other as in English sentences than by chance: the sum
+// of the logarithms in followers, divided by the root of their number, so that chance has the same spread in texts of
+// any length. Sentences have about 4, shuffled words -6. Anything that the style's prompt and examples do themselves
+// does not lower it: a pirate says "me parrot" and "it be".
 func (s *Style) Order(text Text) float64 {
 	sum, n := 0, 0
 	for p := range classPairs(text) {

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxProblems is how many problems Parse reports. It counts the rest.
+// maxProblems is the number of problems that Parse reports. It only counts the rest.
 const maxProblems = 25
 
 // headers are the sections with a fixed form. Every other section is a block of the phrase bank.
@@ -91,7 +91,7 @@ type parser struct {
 	body      []string   // lines of [system] or [example]
 
 	seen    map[string]int // line of each setting, device, phrase …, by kind and text
-	lines   map[string]int // line where each block, example and skeleton begins
+	lines   map[string]int // line where each block, example and skeleton starts
 	phrases []located
 }
 

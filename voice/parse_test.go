@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseReportsEverything parses a file with several mistakes, and one with more than are reported.
+// TestParseReportsEverything parses a file with several mistakes, and one with more mistakes than Parse reports.
 func TestParseReportsEverything(t *testing.T) {
 	_, err := Parse("x", []byte("nam: a\n[opener\n[devices]\nnone\n[lexicon]\nx\n"))
 	for _, want := range []string{"x:1: unknown setting", "x:2: ", "x:4: device", "x:6: cue"} {

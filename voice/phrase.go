@@ -15,14 +15,14 @@ type phrase struct {
 	condition *condition
 	slots     uint64   // bits of the slots that it has
 	marks     []int    // its marked words, whose repetition in an answer readers notice
-	names     []string // what it says in backticks, with them, apart from its slots
+	names     []string // what it has in backticks, backticks included, apart from its slots
 }
 
 // A part is a slot, or text if slot is negative.
 type part struct {
 	text  string
 	slot  int
-	upper bool // the slot's name begins with a capital, and so will its value
+	upper bool // the slot's name starts with a capital, and so will its value
 }
 
 // A condition is what follows "if" in a section's header.

@@ -128,7 +128,7 @@ func eachWord(text string, f func(string) string) string {
 	return strings.Join(out, " ")
 }
 
-// bankHead begins the style of a phrase bank.
+// bankHead starts the style of a phrase bank.
 const bankHead = "name: c\nscore: 0\ncues: 0\ndensity: 0 100\nwords: 1 200\n[lexicon]\n1 fine\n1 small\n[banned]\n" +
 	"drat\n[skeletons]\nopener a / code / b\nopener / code / a b a a a\n[opener]\nFine, then.\nFine, then: well.\n" +
 	"So what, {ask}.\nSo what.\n"

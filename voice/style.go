@@ -41,7 +41,7 @@ type Style struct {
 	pools     map[string][]*phrase // by block name
 	openings  map[string][]*phrase // the block "opener", by opener key
 	skeletons [][]string           // the words of Skeletons
-	answers   [][]string           // those of the skeletons for answers in words
+	answers   [][]string           // the words of the skeletons for answers in words
 	marks     int                  // number of marked words in all phrases; see phrase.marks
 }
 
@@ -70,10 +70,11 @@ const Default = "passive-aggressive"
 // maxFile is the maximum size of a style file, in bytes; the built-in ones are far smaller.
 const maxFile = 4 << 20
 
-// parsed has the built-in styles that were asked for, by name: a program parses each once.
+// parsed has the built-in styles that were requested, by name: a program parses each only once.
 var parsed sync.Map
 
-// Builtin returns the built-in style of that name. Those of one name share what their fields point to.
+// Builtin returns the built-in style of that name. Calls with the same name return styles that share what their
+// fields point to.
 func Builtin(name string) (*Style, error) {
 	if style, ok := parsed.Load(name); ok {
 		own := *style.(*Style)

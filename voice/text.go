@@ -131,7 +131,7 @@ func isPlaceholder(s string) bool {
 }
 
 // Runs yields the runs of words of the text with nothing but white space between them, as their words in the form of
-// Opener. Inline code belongs to none.
+// Opener. Inline code belongs to no run.
 func (t Text) Runs() iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		var run []string

@@ -116,7 +116,7 @@ func BenchmarkTone(b *testing.B) {
 	}
 }
 
-// A referenceRow is a row of the dataset from which the tone lexicon comes, or of another instruction dataset.
+// A referenceRow is a row from the dataset that the tone lexicon comes from, or from another instruction dataset.
 type referenceRow struct {
 	Instruction, Input, Output, Rewrite, Response string
 }

@@ -52,17 +52,18 @@ func (s *Style) Accepts(t Tone) error {
 	return nil
 }
 
-// repeated is how many words in a row an answer must not share with the system prompt: fewer coincide by chance.
+// repeated is the number of words in a row that an answer must not share with the system prompt: fewer coincide by
+// chance.
 const repeated = 5
 
-// Repeats reports whether a text has five words in a row of the system prompt: then a model recites what it was told
-// instead of doing it.
+// Repeats reports whether a text has five words in a row from the system prompt: then a model recites what it was
+// told instead of doing it.
 func (s *Style) Repeats(text Text) bool {
 	return slices.ContainsFunc(text.Shingles(repeated), func(h uint64) bool { return s.told[h] })
 }
 
-// BannedIn returns the first banned word or phrase in a text, "" if there is none. It allows those that the sources,
-// which the text restates, have themselves: the name Moby-Dick, say.
+// BannedIn returns the first banned word or phrase in a text, or "" if there is none. It allows words and phrases
+// that occur in the sources, which the text restates: the name Moby-Dick, say.
 func (s *Style) BannedIn(text Text, sources ...Text) string {
 	given := map[*cue]bool{}
 	for _, source := range sources {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// want orders the arguments of a call by the names of its parameters: after it the list has one for each name, nil
-// where it was not given. The first min must be given. has tells which were given.
+// want orders the arguments of a call by the names of its parameters: afterwards the list has one for each name, nil
+// if it was not given. The first min must be given. has tells which were given.
 func (a *args) want(name string, min int, params ...string) (has []bool) {
 	if len(a.list) > len(params) {
 		fail("%s takes at most %d arguments, not %d", name, len(params), len(a.list))
@@ -39,7 +39,7 @@ func (a *args) want(name string, min int, params ...string) (has []bool) {
 
 func integer(n int) *big.Int { return big.NewInt(int64(n)) }
 
-// toInt is an argument that must be an integer.
+// toInt returns an argument that must be an integer.
 func toInt(v any) int {
 	n, _ := number(v)
 	i, is := n.(*big.Int)
@@ -53,7 +53,7 @@ func toInt(v any) int {
 	return int(i.Int64())
 }
 
-// toStr is an argument that must be a string.
+// toStr returns an argument that must be a string.
 func toStr(v any) Str {
 	s, is := v.(Str)
 	if !is {
@@ -89,7 +89,7 @@ func init() {
 	}
 }
 
-// Elsewhere is the source of what did not come from a variable, such as the date.
+// Elsewhere is the source of text that did not come from a variable, such as the date.
 const Elsewhere = -1
 
 func rangeOf(_ *interp, a *args) any {
@@ -170,7 +170,7 @@ func cycler(_ *interp, a *args) any {
 	}, call: func(*interp, *args) any { fail("a cycler is not callable"); return nil }}
 }
 
-// method is a method of a value, bound to it.
+// method returns a method of a value, bound to it.
 func method(v any, name string) (any, bool) {
 	bind := func(call func(in *interp, a *args) any) (any, bool) { return &Func{name: name, call: call}, true }
 	switch v := v.(type) {

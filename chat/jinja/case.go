@@ -8,8 +8,8 @@ import (
 
 // Case is Unicode's full mapping: some letters become several, and a sigma at the end of a word is another letter.
 
-// specialUpper has the letters that become several in upper case, and specialTitle those that become several in title
-// case, and others than in upper case.
+// specialUpper has the letters that become several in upper case, and specialTitle the letters that become several in
+// title case, and others than in upper case.
 var (
 	specialUpper = mapping("ßSS ŉʼN ǰJ\u030c ΐΙ\u0308\u0301 ΰΥ\u0308\u0301 ևԵՒ ẖH\u0331 ẗT\u0308 ẘW\u030a ẙY\u030a ẚAʾ " +
 		"ὐΥ\u0313 ὒΥ\u0313\u0300 ὔΥ\u0313\u0301 ὖΥ\u0313\u0342 ᾀἈΙ ᾁἉΙ ᾂἊΙ ᾃἋΙ ᾄἌΙ ᾅἍΙ ᾆἎΙ ᾇἏΙ ᾈἈΙ ᾉἉΙ ᾊἊΙ ᾋἋΙ ᾌἌΙ ᾍἍΙ ᾎἎΙ " +
@@ -22,7 +22,7 @@ var (
 		"ῷΩ\u0342\u0345 ﬀFf ﬁFi ﬂFl ﬃFfi ﬄFfl ﬅSt ﬆSt ﬓՄն ﬔՄե ﬕՄի ﬖՎն ﬗՄխ")
 )
 
-// mapping reads words that begin with a letter and go on with what it becomes.
+// mapping reads words, each of which is a letter followed by what it becomes.
 func mapping(words string) map[rune]string {
 	m := map[rune]string{}
 	for w := range strings.FieldsSeq(words) {
@@ -58,7 +58,7 @@ func lower(s string) string {
 	return mapRunes(s, func(i int, r rune) string { return lowerAt(s, i, r) })
 }
 
-// lowerAt is the lower case of r, which is at s[i:].
+// lowerAt returns the lower case of r, which is at s[i:].
 func lowerAt(s string, i int, r rune) string {
 	switch r {
 	case 'İ':
@@ -106,7 +106,7 @@ func capitalize(s string) string {
 	})
 }
 
-// titleMethod is str.title: every letter after something that is none is upper case.
+// titleMethod is str.title: every letter after a non-letter is upper case.
 func titleMethod(s string) string {
 	inWord := false
 	return mapRunes(s, func(i int, r rune) string {
@@ -131,8 +131,8 @@ func swapcase(s string) string {
 	})
 }
 
-// casefold is Unicode's full case folding: the lower case of the upper case, except for the Turkish letters i, and for
-// Cherokee, whose letters become upper case.
+// casefold does Unicode's full case folding: it returns the lower case of the upper case, except for the Turkish
+// letters i, and for Cherokee, whose letters become upper case.
 func casefold(s string) string {
 	return mapRunes(s, func(_ int, r rune) string {
 		switch {

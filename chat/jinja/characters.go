@@ -5,7 +5,8 @@ import (
 	"unicode"
 )
 
-// isTitle tells whether upper case letters begin words and lower case ones go on, with at least one of them.
+// isTitle reports whether words start with upper case letters and continue with lower case ones, with at least one
+// letter in all.
 func isTitle(s string) bool {
 	inWord, found := false, false
 	for _, r := range s {
@@ -27,7 +28,7 @@ func isTitle(s string) bool {
 	return found
 }
 
-// otherDigits are digits that no decimal number is made of, such as superscripts and circled ones.
+// otherDigits are digits that no decimal number contains, such as superscripts and circled ones.
 var otherDigits = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0xb2, 0xb3, 1}, {0xb9, 0xb9, 1}, {0x1369, 0x1371, 1}, {0x19da, 0x19da, 1}, {0x2070, 0x2070, 1},
@@ -40,7 +41,7 @@ var otherDigits = &unicode.RangeTable{
 	LatinOffset: 2,
 }
 
-// ideographs are the letters that are numbers, too.
+// ideographs are the letters that are also numbers.
 const ideographs = "㐅㒃㠪㭍一七万三九二五亖亿什仟仨伍佰億兆兩八六十千卄卅卌叁参參叄四壱壹幺廾廿弌弍弎弐拾捌柒漆玖百肆萬貮貳贰阡陆陌陸零" +
 	"\uf96b\uf973\uf978\uf9b2\uf9d1\uf9d3\uf9fd𠀁𠁤𠃢𠄡𠤪𠦃𠦌𠦜𠫪𠫽𠬙𢎐𢦘𣬛𦉭\U0002f890"
 

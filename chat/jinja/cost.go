@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// What a template may take. Time is counted in steps, never by a clock, so a template ends at the same place on every
-// machine. All that an operation reads or writes costs: every value that an expression gives pays for its text (eval),
-// every value that a walk through values meets pays in visit, and whatever makes a value pays in spend before it does.
+// The limits of a template. Time is counted in steps, never by a clock, so a template ends at the same place on every
+// machine. Everything that an operation reads or writes has a cost: every value that an expression gives pays for its
+// text (eval), every value that a walk through values meets pays in visit, and whatever makes a value pays in spend
+// before it makes it.
 const (
 	maxTemplate = 512 << 10 // bytes of a template
 	maxDepth    = 200       // nesting of blocks, expressions and values
@@ -34,10 +35,10 @@ const (
 	frameBytes = 400 // the names of a block that a macro keeps
 )
 
-// budget is what a render has paid, in bytes, and what it may pay.
+// budget holds what a render has paid, in bytes, and what it may pay.
 type budget struct {
 	paid, maxPaid int // time: stepBytes for a step
-	held, maxHeld int // memory: all that was made, whether or not it is still there
+	held, maxHeld int // memory: everything that was made, whether or not it still exists
 }
 
 func newBudget(vars *Dict) budget {
@@ -45,7 +46,7 @@ func newBudget(vars *Dict) budget {
 	return budget{maxPaid: stepBytes * (maxSteps + moreSteps*n), maxHeld: maxHeld + moreHeld*n}
 }
 
-// weight is the size of an input.
+// weight returns the size of an input.
 func weight(v any, depth int) int {
 	n := itemBytes
 	switch v := v.(type) {
@@ -133,7 +134,7 @@ func (b *budget) list(items ...any) *List {
 	return l
 }
 
-// short is a text as an error shows it.
+// short returns a text as an error shows it.
 func short(s string) string {
 	if len(s) <= maxMessage {
 		return s

@@ -47,7 +47,7 @@ func operands(n int) map[string]any {
 	}
 }
 
-// operations are all that a template can do with x and y, from the interpreter's own tables.
+// operations returns everything that a template can do with x and y, from the interpreter's own tables.
 func operations() (all []string) {
 	for name := range filters {
 		all = append(all, "x|"+name, "x|"+name+"(y)", "x|"+name+"(y, y)", "x|map('"+name+"')|list")
@@ -252,7 +252,7 @@ func TestLimits_GrowWithInput(t *testing.T) {
 	}
 }
 
-// TestTemplate_TakesLinearTime reads and runs what once took the square of its length.
+// TestTemplate_TakesLinearTime reads and runs templates that once took time quadratic in their length.
 func TestTemplate_TakesLinearTime(t *testing.T) {
 	counted := func(n int, format string) string {
 		var b strings.Builder

@@ -165,7 +165,7 @@ func (in *interp) compare(op string, a, b any) bool {
 	return in.less(b, a, op) || in.equal(a, b)
 }
 
-// arithmetic is + - * / // % and **.
+// arithmetic computes + - * / // % and **.
 func (in *interp) arithmetic(op string, a, b any) any {
 	in.read(a)
 	in.read(b)
@@ -223,7 +223,7 @@ func (in *interp) plus(a, b any) any {
 	return nil
 }
 
-// repeat is a text or list n times, or nil if v is neither.
+// repeat returns a text or list n times, or nil if v is neither.
 func (in *interp) repeat(v any, n *big.Int) any {
 	times := 0
 	if n.Sign() > 0 {
@@ -367,7 +367,7 @@ func floatOp(op string, a, b float64) any {
 	return f
 }
 
-// attr is v.name: an attribute, or else an item.
+// attr returns v.name: an attribute, or else an item.
 func (in *interp) attr(v any, name string) any {
 	if u, is := v.(Undefined); is {
 		u.fail()
@@ -385,7 +385,7 @@ func (in *interp) attr(v any, name string) any {
 	return Undefined{"'" + typeName(v) + " object' has no attribute '" + short(name) + "'"}
 }
 
-// attribute is a field or method of v.
+// attribute returns a field or method of v.
 func (in *interp) attribute(v any, name string) (any, bool) {
 	switch v := v.(type) {
 	case *loopVar:
@@ -422,7 +422,7 @@ func (in *interp) attribute(v any, name string) (any, bool) {
 	return method(v, name)
 }
 
-// item is v[k].
+// item returns v[k].
 func (in *interp) item(v, k any) any {
 	if u, is := v.(Undefined); is {
 		u.fail()
@@ -464,7 +464,7 @@ func (in *interp) lookup(v, k any) (any, bool) {
 	return nil, false
 }
 
-// at is the item at an index, which counts from the end if it is negative.
+// at returns the item at an index, which counts from the end if it is negative.
 func (in *interp) at(v any, n *big.Int) (any, bool) {
 	size := in.length(v)
 	if !n.IsInt64() || n.Int64() >= int64(size) || n.Int64() < -int64(size) {
@@ -514,7 +514,7 @@ func (in *interp) hashable(v any, depth int) bool {
 	return true
 }
 
-// slice is v[start:stop:step].
+// slice returns v[start:stop:step].
 func (in *interp) slice(v any, bounds []any) any {
 	undefinedFails(v)
 	if g, is := v.(*group); is {
@@ -579,7 +579,7 @@ func (in *interp) slice(v any, bounds []any) any {
 	return out
 }
 
-// bound is an index as an int, or otherwise if it is None.
+// bound returns an index as an int, or otherwise if it is None.
 func (in *interp) bound(v any, otherwise int) int {
 	if v == nil {
 		return otherwise
@@ -656,7 +656,7 @@ func (in *interp) call(n *node, f *frame, caller *Func) any {
 	return nil
 }
 
-// filtered applies the filter n. Its innermost operand, where it is nil, is v.
+// filtered applies the filter n. If its innermost operand is nil, v takes its place.
 func (in *interp) filtered(n *node, f *frame, v any) any {
 	if n.args[0] != nil && v != nil {
 		n2 := *n

@@ -8,7 +8,7 @@ import (
 // tuple reads expressions with commas between them; a single one without a comma is itself.
 func (p *parser) tuple(brackets bool) *node { return p.list(brackets, p.expression) }
 
-// tupleNoCond is tuple without inline ifs outside of brackets, for what an if may follow.
+// tupleNoCond is tuple without inline ifs outside of brackets, for expressions that an if may follow.
 func (p *parser) tupleNoCond() *node { return p.list(false, p.or) }
 
 func (p *parser) list(brackets bool, read func() *node) *node {
@@ -233,7 +233,7 @@ func (p *parser) subscript(n *node, line int) *node {
 	return &node{op: "item", args: []*node{n, {op: "tuple", args: all, line: line}}, line: line}
 }
 
-// index reads an index or a slice: start, stop and step, each of them maybe nil.
+// index reads an index or a slice: start, stop and step, each of which may be nil.
 func (p *parser) index() *node {
 	s := &node{op: "slice", args: make([]*node, 3), line: p.cur().line}
 	for i := range s.args {
@@ -287,7 +287,7 @@ func (p *parser) call(n *node) *node {
 	return n
 }
 
-// filters reads filters and tests behind n. If inline, the first filter has no bar, and n is nil.
+// filters reads filters and tests after n. If inline, the first filter has no bar, and n is nil.
 func (p *parser) filters(n *node, inline bool) *node {
 	for {
 		t := p.cur()

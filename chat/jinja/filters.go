@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// group is what groupby gives: a tuple with names.
+// group is an item of groupby's result: a tuple with names.
 type group struct{ List }
 
 type filter func(in *interp, a *args) any
@@ -37,12 +37,12 @@ func (in *interp) filter(name string, a *args) any {
 	return f(in, a)
 }
 
-// texts makes a filter of a mapping of texts.
+// texts makes a filter from a mapping of texts.
 func texts(f func(string) string) filter {
 	return plain(func(in *interp, a *args) any { return in.each(in.str(a.list[0]), f) })
 }
 
-// plain is a filter that takes nothing but its value.
+// plain returns a filter that takes only its value.
 func plain(f filter) filter {
 	return func(in *interp, a *args) any {
 		a.want("the filter", 1, "value")
@@ -238,7 +238,8 @@ func lengthOf(in *interp, a *args) any {
 	return integer(in.length(a.list[0]))
 }
 
-// getter is what attribute= names: a path of names and indices. If there is none, otherwise takes its place unless nil.
+// getter returns a function that gets what attribute= names: a path of names and indices. If there is no such thing,
+// otherwise takes its place unless it is nil.
 func (in *interp) getter(attribute any, otherwise any) func(any) any {
 	if attribute == nil {
 		return func(v any) any { return v }
@@ -266,7 +267,7 @@ func (in *interp) getter(attribute any, otherwise any) func(any) any {
 	}
 }
 
-// parts splits what names attributes.
+// parts splits a text that names attributes.
 func parts(s, sep string) []string {
 	if strings.Count(s, sep) >= maxDepth {
 		fail("more than %d attributes", maxDepth)
@@ -307,7 +308,7 @@ func (in *interp) end(a *args, last bool) any {
 	return items[0]
 }
 
-// folded is v for an order that ignores case.
+// folded returns v as it counts in an order that ignores case.
 func (in *interp) folded(v any, caseSensitive bool) any {
 	if s, is := v.(Str); is && !caseSensitive {
 		return in.mapped(s, lower)
@@ -455,7 +456,7 @@ func groupby(in *interp, a *args) any {
 	return out
 }
 
-// some returns the items of v, none of what counts as false, such as none.
+// some returns the items of v, or no items if v counts as false, such as none.
 func (in *interp) some(v any) []any {
 	if !truth(v) {
 		return nil
@@ -525,7 +526,7 @@ func indent(in *interp, a *args) any {
 	return b.str()
 }
 
-// numeric prepares a text for reading it as Python's int or float does: without white space and underscores between
+// numeric prepares a text to be read as Python's int or float reads it: without white space and underscores between
 // digits, and with ASCII's digits.
 func (in *interp) numeric(s string, digit func(byte) bool) (string, bool) {
 	in.pay(slowly * len(s))
@@ -538,7 +539,8 @@ func (in *interp) numeric(s string, digit func(byte) bool) (string, bool) {
 	return strings.ReplaceAll(s, "_", ""), s != "" && len(s) <= maxDigits
 }
 
-// asciiDigit is ASCII's digit in place of any script's, and otherwise r. Each script has its ten digits in a row.
+// asciiDigit returns ASCII's digit for a digit of any script, and r otherwise. Each script has its ten digits in a
+// row.
 func asciiDigit(r rune) rune {
 	if !unicode.IsDigit(r) {
 		return r
@@ -552,7 +554,7 @@ func asciiDigit(r rune) rune {
 
 func isDecimal(c byte) bool { return '0' <= c && c <= '9' }
 
-// isDigit tells whether c is a digit in some base, or of the prefix of one.
+// isDigit reports whether c is a digit in some base, or part of a base prefix.
 func isDigit(c byte) bool { return isDecimal(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func (in *interp) parseFloat(s string) (float64, bool) {

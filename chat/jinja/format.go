@@ -11,10 +11,10 @@ import (
 	"unicode"
 )
 
-// fieldSteps is what a field of a format costs.
+// fieldSteps is the cost of a field in a format.
 const fieldSteps = 8
 
-// spec is how a value is written into a field.
+// spec describes how a value is written into a field.
 type spec struct {
 	fill, align, sign, comma string
 	alt, zero                bool
@@ -22,7 +22,7 @@ type spec struct {
 	kind                     string
 }
 
-// digits reads a number of a format.
+// digits reads a number in a format.
 func digits(s string) int {
 	if len(s) > 9 {
 		fail("a field of %.20s characters", s)
@@ -38,7 +38,7 @@ var (
 	fieldStep    = regexp.MustCompile(`\.[^.\[]+|\[[^\]]*\]`)
 )
 
-// percent is Python's s % v.
+// percent returns Python's s % v.
 func (in *interp) percent(s Str, v any) Str {
 	values := []any{v}
 	if l, is := v.(*List); is && l.kind == "tuple" {
@@ -166,7 +166,7 @@ func truncated(f float64) *big.Int {
 	return i
 }
 
-// numberText is a number with its sign.
+// numberText returns a number with its sign.
 func (in *interp) numberText(p spec, n any) string {
 	sign, text := p.sign, ""
 	if sign == "-" {
@@ -244,7 +244,7 @@ func floatFormat(p spec, f float64) string {
 	return ""
 }
 
-// general is format g: precision digits, without zeros at the end.
+// general writes format g: precision digits, without zeros at the end.
 func general(f float64, precision int, point bool) string {
 	text := strconv.FormatFloat(f, 'e', precision-1, 64)
 	mantissa, exp, _ := strings.Cut(text, "e")
@@ -256,7 +256,7 @@ func general(f float64, precision int, point bool) string {
 		return s
 	}
 	most := precision
-	if point { // a digit behind the point counts
+	if point { // a digit after the point counts
 		most--
 	}
 	if n < -4 || n >= most {
@@ -269,7 +269,7 @@ func general(f float64, precision int, point bool) string {
 	return text
 }
 
-// padNumber fills a field, with zeros behind the sign.
+// padNumber fills a field, with zeros after the sign.
 func (in *interp) padNumber(p spec, text string) Str {
 	if p.zero && p.align != "<" {
 		p.align, p.fill = "=", "0"
@@ -330,7 +330,7 @@ func (in *interp) format(s Str, a *args) Str {
 	return b.str()
 }
 
-// field finds what a field of a format names.
+// field finds what a field in a format names.
 func (in *interp) field(m []string, a *args, auto *int) any {
 	name := m[1]
 	if name == "" {
@@ -496,7 +496,7 @@ func timeField(t time.Time, c byte) string {
 	return ""
 }
 
-// character is the character of a code point.
+// character returns the character of a code point.
 func character(v any) rune {
 	n := toInt(v)
 	if n < 0 || n > unicode.MaxRune {

@@ -13,7 +13,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// vector is a recording of Jinja2: of a template on a conversation, or of an expression.
+// vector is a recording of Jinja2: a template on a conversation, or an expression.
 type vector struct {
 	Name, Feature, Template, Now string
 	Parts                        [][2]any `json:"template_parts"`
@@ -95,11 +95,11 @@ func at(t *testing.T, now string) time.Time {
 	return when
 }
 
-// absent matches errors that name what a template asked for in vain.
+// absent matches errors that name something that a template asked for in vain.
 var absent = regexp.MustCompile("is undefined|has no (attribute|element)|was empty|is unsafe|not provided|" +
 	"no .* item|no else|no caller")
 
-// check runs a template and compares what it gives with v.
+// check runs a template and compares the result with v.
 func (v vector) check(t *testing.T, text string, vars *Dict, now time.Time) {
 	t.Helper()
 	var out Output
@@ -259,7 +259,7 @@ func TestTemplates_AsRecorded(t *testing.T) {
 	}
 }
 
-// TestEncode_IsRefused names the one method of Python's strings that makes what is no text.
+// TestEncode_IsRefused names the one method of Python's strings whose result is not text.
 func TestEncode_IsRefused(t *testing.T) {
 	template, err := Compile("{% if messages %}{{ 'é'.encode('utf-8') }}{% endif %}x")
 	expect.OK(t, err)
@@ -283,7 +283,7 @@ func TestEscapes_RefusesUnsupported(t *testing.T) {
 	}
 }
 
-// TestErrors_OnTheirLine checks on which line an error is said to be.
+// TestErrors_OnTheirLine checks which line an error names.
 func TestErrors_OnTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n{{ 1 +\n nope.x }}":                                      "line 3: 'nope' is undefined",
@@ -343,7 +343,7 @@ func TestGiven_TwoInputsStayTwo(t *testing.T) {
 	}
 }
 
-// TestWatch_NotesWhatIsAsked notes which names a template asks a dict for.
+// TestWatch_NotesWhatIsAsked checks which names a template is found to ask a dict for.
 func TestWatch_NotesWhatIsAsked(t *testing.T) {
 	for text, want := range map[string]string{"x": "", "{{ d.a }}": "a", "{{ d['b'] }}{{ d.get('a') }}": "ab",
 		"{{ d }}":        "ab",

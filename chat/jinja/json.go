@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// Text is a string of the input. source is in the spans of what is written of it.
+// Text returns a string of the input. The spans of output that comes from it have this source.
 func Text(s string, source int) any {
 	if s == "" {
 		return Str{}
@@ -19,13 +19,13 @@ func Text(s string, source int) any {
 	return Str{s: s, in: []Span{{0, len(s), source}}}
 }
 
-// Own is a string that counts as the template's own, such as the BOS token.
+// Own returns a string that counts as the template's own, such as the BOS token.
 func Own(s string) any { return own(s) }
 
-// Items is a list of values.
+// Items returns a list of values.
 func Items(items ...any) any { return list(items...) }
 
-// Parse reads JSON: a value of the input. Keys keep their order.
+// Parse reads a value of the input from JSON. Keys keep their order.
 func Parse(data []byte, source int) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

@@ -76,7 +76,7 @@ func (l *lexer) add(t token) {
 	l.tokens = append(l.tokens, t)
 }
 
-// skip moves n bytes on.
+// skip advances by n bytes.
 func (l *lexer) skip(n int) {
 	l.line += strings.Count(l.src[l.at:l.at+n], "\n")
 	l.at += n
@@ -141,8 +141,8 @@ func (l *lexer) text() {
 	}
 }
 
-// before is the text before a tag: without its last white space after -, and in a block or comment that begins a line
-// without the blanks of that line.
+// before returns the text before a tag: without its trailing white space if the sign is -, and without the blanks of
+// its last line if a block or comment starts that line.
 func (l *lexer) before(text string, sign byte, block bool) string {
 	if sign == '-' {
 		return strings.TrimRightFunc(text, IsSpace)
@@ -193,7 +193,7 @@ func (l *lexer) comment(width int) {
 	l.after(2, sign, true)
 }
 
-// after moves behind the end of a tag, of n bytes, and behind the white space that belongs to it.
+// after moves past the end of a tag, of n bytes, and past the white space that belongs to it.
 func (l *lexer) after(n int, sign byte, block bool) {
 	rest := l.src[l.at+n:]
 	switch {
@@ -234,7 +234,7 @@ func (l *lexer) tag(end string, as kind, block bool) {
 	}
 }
 
-// one reads a token inside a tag. open are the brackets that are still open.
+// one reads a token inside a tag. open has the brackets that are still open.
 func (l *lexer) one(open string) string {
 	rest := l.src[l.at:]
 	if isDecimal(rest[0]) {
@@ -279,7 +279,7 @@ func (l *lexer) one(open string) string {
 	return ""
 }
 
-// number reads a number, which begins with a digit.
+// number reads a number, which starts with a digit.
 func (l *lexer) number(rest string) {
 	t := token{kind: numberToken, text: floats.FindString(rest)}
 	if t.text != "" {

@@ -123,7 +123,7 @@ func init() {
 	}
 }
 
-// is makes a method of what is true of a text.
+// is makes a method from a predicate of texts.
 func is(name string, f func(string) bool) func(in *interp, s Str, a *args) any {
 	return func(in *interp, s Str, a *args) any {
 		a.want(name, 0)
@@ -136,13 +136,13 @@ func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// one is the only argument, a string.
+// one returns the only argument, a string.
 func (a *args) one(name string) Str {
 	a.want(name, 1, "value")
 	return toStr(a.list[0])
 }
 
-// separator is the only argument, a string with text.
+// separator returns the only argument, a string that is not empty.
 func (a *args) separator(name string) Str {
 	sep := a.one(name)
 	if sep.s == "" {
@@ -192,8 +192,8 @@ func (in *interp) affix(s Str, a *args, has func(s, t string) bool) any {
 	return has(s.s, toStr(a.list[0]).s)
 }
 
-// part is the part of s that the arguments start and end of a search leave, and where it begins. If the start is behind
-// the end, there is none, in which not even an empty text is found.
+// part returns the part of s that the arguments start and end of a search leave, and where it starts. If the start is
+// after the end, there is no part, and not even an empty text is found.
 func (in *interp) part(s Str, a *args) (part Str, at int, is bool) {
 	a.want("search", 1, "sub", "start", "end")
 	if a.list[1] == nil && a.list[2] == nil {
@@ -233,7 +233,7 @@ func (in *interp) found(i int) any {
 	return integer(i)
 }
 
-// fill is n times a character.
+// fill returns a character n times.
 func (in *interp) fill(n int, with Str) Str { return in.repeat(with, integer(n)).(Str) }
 
 func (in *interp) just(s Str, a *args, left, right int) any {

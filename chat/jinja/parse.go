@@ -102,7 +102,7 @@ func (p *parser) deeper() {
 	}
 }
 
-// body reads statements up to one of the tags, which it leaves behind the {%.
+// body reads statements up to one of the tags, which it leaves to be read after its {%.
 func (p *parser) body(ends ...string) []*stmt {
 	p.deeper()
 	defer func() { p.depth-- }()
@@ -201,7 +201,7 @@ func (p *parser) statement(line int) *stmt {
 	return s
 }
 
-// branches reads an if behind its name: expr, body, and in other the else, or the elif as an if.
+// branches reads an if after its name: expr, body, and in other the else, or the elif as an if.
 func (p *parser) branches(s *stmt) {
 	s.op = "if"
 	s.expr = p.tupleNoCond()
@@ -288,7 +288,7 @@ func (p *parser) one() *node {
 	return n
 }
 
-// targetOf reads what is assigned to: a name, a field of a namespace, or a tuple of these.
+// targetOf reads the target of an assignment: a name, a field of a namespace, or a tuple of these.
 func (p *parser) targetOf(end string) *node {
 	p.deeper()
 	defer func() { p.depth-- }()
@@ -316,7 +316,7 @@ func (p *parser) targetOf(end string) *node {
 	return &node{op: "tuple", args: all, line: line}
 }
 
-// signature reads the parameters of a macro behind the bracket.
+// signature reads the parameters of a macro after the bracket.
 func (p *parser) signature(name string) *macro {
 	m := &macro{name: name}
 	for !p.take(opToken, ")") {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Template is a program that was read. It may be used by several goroutines.
+// A Template is a compiled program. It may be used by several goroutines.
 type Template struct {
 	body  []*stmt
 	scope *scope
 
-	// Generation tells whether the template has {% generation %}.
+	// Generation reports whether the template has {% generation %}.
 	Generation bool
 }
 
@@ -27,8 +27,8 @@ type Output struct {
 	// Generated lists what {% generation %} blocks wrote, in order.
 	Generated []Span
 
-	// Unplaced tells of a generation block inside a macro, or another block whose text is not written in place. It is not
-	// in Generated, and its place in Text is unknown.
+	// Unplaced reports that there is a generation block inside a macro, or in another block whose text is not written
+	// in place. It is not in Generated, and its place in Text is unknown.
 	Unplaced bool
 }
 
@@ -103,7 +103,7 @@ func (in *interp) deeper() {
 	}
 }
 
-// scope says with which value each name that a body sets begins.
+// scope has the initial value of each name that a body sets.
 type scope struct {
 	params []string
 	names  map[string]bool   // of params
@@ -330,7 +330,7 @@ func (in *interp) run(body []*stmt, f *frame, out *builder) signal {
 	return onward
 }
 
-// block runs a statement whose body is written to somewhere else, or is a function.
+// block runs a statement whose body is written elsewhere, or is a function.
 func (in *interp) block(s *stmt, f *frame, out *builder) signal {
 	switch s.op {
 	case "setblock", "filter":
@@ -499,7 +499,7 @@ func (l *loopVar) field(in *interp, name string) (any, bool) {
 	return nil, false
 }
 
-// macro makes a function of a macro that was met in f.
+// macro makes a function from a macro that was met in f.
 func (in *interp) macro(m *macro, f *frame) *Func {
 	in.spend(entryBytes*8 + itemBytes*len(m.params))
 	f.keep()

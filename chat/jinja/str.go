@@ -20,10 +20,10 @@ type Str struct {
 	safe bool   // Markup: HTML that needs no escaping
 }
 
-// own is text of the template's.
+// own returns text of the template's.
 func own(s string) Str { return Str{s: s} }
 
-// from is a text made of others: all input if one of them has input.
+// from returns a text made from others. All of it is input if one of them has input.
 func from(s string, of ...Str) Str {
 	for _, v := range of {
 		if len(v.in) > 0 && s != "" {
@@ -84,7 +84,7 @@ func (in *interp) cat(all ...Str) Str {
 	return b.str()
 }
 
-// slowly is how much longer it takes to map a text than to read it.
+// slowly is the factor by which mapping a text takes longer than reading it.
 const slowly = 16
 
 // mapped maps a text whose bytes do not keep their origins.
@@ -95,8 +95,8 @@ func (in *interp) mapped(s Str, f func(string) string) Str {
 	return out
 }
 
-// each maps pieces of s whose bytes share an origin. whole is the text that the mapping of all of s gives: where the
-// pieces do not add up to it, all of it counts as input.
+// each maps pieces of s whose bytes share an origin. whole is the result of mapping all of s: if the pieces do not
+// add up to it, all of it counts as input.
 func (in *interp) each(s Str, f func(string) string) Str {
 	in.pay(slowly * len(s.s))
 	whole := f(s.s)

@@ -16,7 +16,7 @@ var sameTests = map[string]string{"eq": "==", "equalto": "==", "ne": "!=", "gt":
 	"lessthan": "<", "ge": ">=", "le": "<=", "in": "in", "==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">",
 	">=": ">="}
 
-// test is "v is name".
+// test computes "v is name".
 func (in *interp) test(name string, v any, rest []any) bool {
 	if !hasTest(name) {
 		fail("no test named '%s'", name)
@@ -42,7 +42,7 @@ func (in *interp) test(name string, v any, rest []any) bool {
 	return in.kind(name, v)
 }
 
-// same is Python's is, where values that are equal and of one kind are one.
+// same computes Python's is, for which values that are equal and of one kind are one.
 func (in *interp) same(a, b any) bool {
 	switch a.(type) {
 	case *List, *Dict, *Range:

@@ -34,7 +34,7 @@ type Undefined struct{ what string }
 // Range is Python's range.
 type Range struct{ start, stop, step, n int }
 
-// generator gives its items once, each of them made when it is asked for.
+// generator gives its items once, and makes each when it is asked for.
 type generator struct {
 	items []any
 	make  func(any) (v any, keep bool) // nil: as they are
@@ -76,10 +76,10 @@ type namespace struct{ Dict }
 func list(items ...any) *List  { return &List{"list", items} }
 func tuple(items ...any) *List { return &List{"tuple", items} }
 
-// textKey begins the keys that are texts.
+// textKey starts the keys that are texts.
 const textKey = "s"
 
-// key is a text that is equal for equal keys.
+// key returns a text that is equal for equal keys.
 func (in *interp) key(v any) string {
 	if s, is := v.(Str); is {
 		in.visit(v, 0)
@@ -90,7 +90,7 @@ func (in *interp) key(v any) string {
 	return b.b.String()
 }
 
-// hash writes what is the same for equal keys, and is never the beginning of something else.
+// hash writes bytes that are the same for equal keys, and never a prefix of other keys' bytes.
 func (in *interp) hash(b *builder, v any, depth int) {
 	in.visit(v, depth)
 	n, isNumber := number(v)
@@ -134,7 +134,7 @@ func (d *Dict) get(name string) (any, bool) {
 	return d.values[i], true
 }
 
-// get is d[k].
+// get returns d[k].
 func (in *interp) get(d *Dict, k any) (any, bool) {
 	at := in.key(k)
 	if s, is := k.(Str); is {
@@ -187,13 +187,13 @@ func (d *Dict) Add(object []byte, source int) error {
 	return nil
 }
 
-// Watch has the dict note what a template asks it for.
+// Watch makes the dict record what a template asks it for.
 func (d *Dict) Watch() { d.read = map[string]bool{} }
 
 // Read reports whether a template has asked for the value of this name since Watch.
 func (d *Dict) Read(name string) bool { return d.read[name] }
 
-// readAll notes that a template has asked for everything.
+// readAll records that a template has asked for everything.
 func (d *Dict) readAll() {
 	if d.read == nil {
 		return
@@ -382,7 +382,7 @@ func (in *interp) equalAt(a, b any, depth int) bool {
 	return a == b
 }
 
-// less is Python's a < b.
+// less computes Python's a < b.
 func (in *interp) less(a, b any, op string) bool { return in.lessAt(a, b, op, 0) }
 
 func (in *interp) lessAt(a, b any, op string, depth int) bool {
@@ -437,7 +437,7 @@ func floatText(f float64) string {
 	return mantissa + "e" + exp
 }
 
-// str is Python's str.
+// str returns Python's str(v).
 func (in *interp) str(v any) Str {
 	switch v := v.(type) {
 	case Str:
@@ -516,7 +516,7 @@ func (in *interp) repr(b *builder, v any, depth int) {
 	}
 }
 
-// inner is a text without its first and last byte.
+// inner returns a text without its first and last byte.
 func (a Str) inner() Str { return a.cut(1, len(a.s)-1) }
 
 func (in *interp) reprDict(b *builder, v *Dict, depth int) {
@@ -533,7 +533,7 @@ func (in *interp) reprDict(b *builder, v *Dict, depth int) {
 	b.add(own("}"))
 }
 
-// escapeOf is the escape of a character in a string literal.
+// escapeOf returns the escape of a character in a string literal.
 func escapeOf(r rune) string {
 	switch {
 	case r < 0x100:
@@ -544,7 +544,7 @@ func escapeOf(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// ascii is Python's ascii(v).
+// ascii returns Python's ascii(v).
 func (in *interp) ascii(v any) Str {
 	b := builder{in: in}
 	in.repr(&b, v, 0)

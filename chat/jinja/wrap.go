@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// wordwrap is Python's textwrap of each line: it breaks at white space and behind hyphens, and words that are longer
-// than a line.
+// wordwrap wraps each line as Python's textwrap does: it breaks at white space and after hyphens, and breaks words
+// that are longer than a line.
 func wordwrap(in *interp, a *args) any {
 	has := a.want("wordwrap", 1, "s", "width", "break_long_words", "wrapstring", "break_on_hyphens")
 	w := wrapper{in: in, width: 79, long: !has[2] || truth(a.list[2]), hyphens: !has[4] || truth(a.list[4])}
@@ -39,7 +39,7 @@ func wordwrap(in *interp, a *args) any {
 type wrapper struct {
 	in            *interp
 	width         int
-	long, hyphens bool // break long words, and behind hyphens
+	long, hyphens bool // break long words, and after hyphens
 }
 
 // wrap breaks a line. White space where it breaks is dropped.
@@ -114,7 +114,8 @@ func isWordOrPunctuation(r rune) bool { return isWord(r) || strings.ContainsRune
 
 func isWrapSpace(r rune) bool { return strings.ContainsRune("\t\n\v\f\r ", r) }
 
-// chunks cuts a text into what is not broken: white space, words, parts of words that end with a hyphen, and dashes.
+// chunks cuts a text into parts that are not broken: white space, words, parts of words that end with a hyphen, and
+// dashes.
 func (w wrapper) chunks(text []rune) (chunks [][2]int) {
 	is := func(f func(rune) bool, i int) bool { return i >= 0 && i < len(text) && f(text[i]) }
 	hyphen := func(r rune) bool { return r == '-' }
@@ -132,8 +133,8 @@ func (w wrapper) chunks(text []rune) (chunks [][2]int) {
 		}
 		return end
 	}
-	// inside reports whether the hyphen at i is in a word: two letters before it, perhaps with a hyphen in between, and
-	// two behind it.
+	// inside reports whether the hyphen at i is in a word: two letters before it, perhaps with a hyphen in between,
+	// and two after it.
 	inside := func(i int) bool {
 		before := is(isLetter, i-2) && is(isLetter, i-1) || is(isLetter, i-3) && is(hyphen, i-2) && is(isLetter, i-1)
 		behind := is(isLetter, i+1) && (is(isLetter, i+2) || is(hyphen, i+2) && is(isLetter, i+3))

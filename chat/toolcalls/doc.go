@@ -1,6 +1,6 @@
-// Package toolcalls is what a server of OpenAI's API needs for tools: it reads the fields tools and tool_choice of a
-// request ([Read]), finds out how a chat template writes calls ([FormOf]), and turns what a model generates into
-// calls, as it comes ([Parser]).
+// Package toolcalls provides what a server of OpenAI's API needs for tools: it reads the fields tools and tool_choice
+// of a request ([Read]), finds out how a chat template writes calls ([FormOf]), and turns the text that a model
+// generates into calls as it arrives ([Parser]).
 //
 // A request goes this way:
 //
@@ -26,5 +26,5 @@
 //   - a bare object, as Llama 3.1 to 3.3: {"name": …, "parameters": {…}}, perhaps after <|python_tag|>
 //
 // A template that writes none of these is an error that names it. Tags that are special tokens are not in the text of
-// an answer, so a list or a bare object is known without its tag.
+// an answer, so a list or a bare object is recognized without its tag.
 package toolcalls

@@ -54,8 +54,8 @@ var (
 	closeTag = regexp.MustCompile(`^\s*\}\s*(</(\w+)>)`)
 )
 
-// FormOf returns the form in which a template writes calls. A template that writes no tools or calls is an error that
-// names it, and so is one of another form.
+// FormOf returns the form in which a template writes calls. It is an error, which names the template, if the template
+// writes no tools or calls, or writes calls in another form.
 func FormOf(t chat.Template) (Form, error) {
 	var reasons []error
 	for _, system := range []bool{false, true} {

@@ -2,9 +2,9 @@ package toolcalls
 
 import "encoding/json"
 
-// Nested returns tools and tool_choice in the form of chat completions, which Read reads. It also takes that of
-// OpenAI's responses, where a function has its name beside its type, and Anthropic's, where parameters are called
-// input_schema. What it does not know it leaves as it is.
+// Nested returns tools and tool_choice in the form of chat completions, which Read reads. It also takes the form of
+// OpenAI's responses, in which a function has its name next to its type, and Anthropic's, in which parameters are
+// called input_schema. It leaves what it does not know as it is.
 func Nested(tools, choice json.RawMessage) (_, _ json.RawMessage) {
 	var all []json.RawMessage
 	if json.Unmarshal(tools, &all) == nil && all != nil {

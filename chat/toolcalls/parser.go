@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// An Event is what a piece of an answer's text turned out to be. One of its fields is set.
+// An Event is what a piece of an answer's text turned out to be. Exactly one of its fields is set.
 type Event struct {
 	// Text is the next part of the answer's content.
 	Text string
-	// Begin is the name of the tool of a call that begins.
+	// Begin is the name of the tool of a call that starts.
 	Begin string
 	// Arguments is the next part of the arguments of the call, which are JSON when they are complete.
 	Arguments string
 }
 
-// A Call is a call of an answer.
+// A Call is a call in an answer.
 type Call struct{ Name, Arguments string }
 
 // Split returns the content and the calls of a whole answer.
@@ -36,15 +36,15 @@ func (s Set) Split(f Form, answer string) (content string, calls []Call) {
 	return said.String(), calls
 }
 
-// A Parser finds calls in an answer that comes in pieces. What it returns does not depend on how the answer was
-// divided, but for where its parts are. Text that looks like a call of a tool that there is not, or of none, is
-// content. If tools may not be called, all is content.
+// A Parser finds calls in an answer that comes in pieces. How the answer was divided affects only where the parts of
+// the result are divided. Text that looks like a call of a tool that does not exist, or of none, is content. If tools
+// may not be called, everything is content.
 type Parser struct {
 	set   Set
 	form  Form
 	state state
-	held  string // text that may become a tag, or white space before one
-	tag   string // what came of a call before its object
+	held  string // text that may become a tag, or the white space before one
+	tag   string // the part of a call that came before its object
 	call  *call
 	calls int
 	out   []Event
@@ -55,12 +55,12 @@ type state int
 const (
 	start  state = iota // nothing but white space came
 	text                // content
-	before              // after a tag: a call begins
+	before              // after a tag: a call starts
 	inside              // a call
 	after               // a call has ended; its closing tag, another call, or content
 )
 
-// maxBlank is the most white space that is held back in bytes, so that the work is linear in the text.
+// maxBlank is the maximum white space, in bytes, that is held back, so that the work is linear in the text.
 const maxBlank = 256
 
 // Parser returns a parser of one answer.
@@ -108,7 +108,7 @@ func (p *Parser) say(text string) {
 	}
 }
 
-// giveUp makes what could have been a call content.
+// giveUp turns what could have been a call into content.
 func (p *Parser) giveUp() {
 	said := p.tag
 	if p.call != nil {
@@ -179,7 +179,8 @@ func (p *Parser) look() bool {
 	return true
 }
 
-// search says the text up to a tag, without the white space before it, and all but what may become that.
+// search emits the text up to a tag, without the white space before it, or, if there is no tag, all text but what may
+// become that.
 func (p *Parser) search() bool {
 	if p.form.kind == bare { // only at the start
 		p.say(p.held)
@@ -208,7 +209,7 @@ func (p *Parser) search() bool {
 	return false
 }
 
-// begin begins a call once its object does.
+// begin starts a call once its object starts.
 func (p *Parser) begin() bool {
 	trimmed := strings.TrimLeft(p.held, " \n\r\t")
 	if p.form.kind == inList {
@@ -260,19 +261,19 @@ type call struct {
 	escaped  bool
 	key      string // of the member, once its colon is there
 	keyed    bool   // the colon has come
-	token    int    // where in text a string or a value at the top begins; -1 before
+	token    int    // where in text a string or a value at the top starts; -1 before
 
 	name   string
 	named  bool
-	argues bool // the arguments have begun
-	first  int  // where they begin in text
+	argues bool // the arguments have started
+	first  int  // where they start in text
 	last   int  // where they end; 0 before that
 	sent   int  // of them
-	begun  bool // the parser has told of the call
+	begun  bool // the parser has reported the call
 	ended  bool
 }
 
-// read reads a piece up to the end of the object, and returns how much that was, and whether it can be JSON.
+// read reads a piece up to the end of the object, and returns the number of bytes read and whether they can be JSON.
 func (c *call) read(piece string) (n int, ok bool) {
 	for n = range len(piece) {
 		if !c.next(piece[n]) {
@@ -331,7 +332,7 @@ func (c *call) next(b byte) bool {
 	return true
 }
 
-// value notes where a string or a value of a member begins.
+// value records where a string or a value of a member starts.
 func (c *call) value(at int) {
 	if len(c.nesting) != 1 {
 		return
@@ -344,7 +345,7 @@ func (c *call) value(at int) {
 	}
 }
 
-// endValue notes that the value of a member has ended before at.
+// endValue records that the value of a member has ended before at.
 func (c *call) endValue(at int) {
 	if !c.keyed || c.token < 0 {
 		return
@@ -357,7 +358,7 @@ func (c *call) endValue(at int) {
 	}
 }
 
-// more returns the arguments that have not been told.
+// more returns the arguments that have not been reported.
 func (c *call) more() string {
 	switch {
 	case !c.argues && c.ended:

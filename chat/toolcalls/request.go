@@ -10,7 +10,7 @@ import (
 	"restyle/chat"
 )
 
-// A Set is the tools of a request, and which of them the answer calls.
+// A Set has the tools of a request, and which of them the answer calls.
 type Set struct {
 	Tools  []Tool
 	Choice Choice
@@ -25,17 +25,17 @@ type Tool struct {
 	raw        json.RawMessage
 }
 
-// Choice is whether the answer calls tools.
+// Choice says whether the answer calls tools.
 type Choice string
 
 // The choices.
 const (
-	None     Choice = "none" // the model sees the tools, but what it answers is text
+	None     Choice = "none" // the model sees the tools, but answers in text
 	Auto     Choice = "auto"
 	Required Choice = "required"
 )
 
-// MaxTools is the most tools of a request.
+// MaxTools is the maximum number of tools in a request.
 const MaxTools = 128
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
@@ -144,8 +144,8 @@ func (s Set) Text() string {
 	return "[" + string(bytes.Join(list, []byte(", "))) + "]"
 }
 
-// Schema returns the JSON schema of what an answer consists of between the texts of form.Around, if it has to call a
-// tool, and nil if it may also be text.
+// Schema returns the JSON schema of an answer, between the texts of form.Around, if it has to call a tool, and nil if
+// it may also be text.
 func (s Set) Schema(form Form) []byte {
 	if s.Choice != Required {
 		return nil
@@ -170,7 +170,7 @@ func (t Tool) schema(arguments string) json.RawMessage {
 		parameters = []byte(`{"type": "object", "properties": {}, "additionalProperties": false}`)
 	}
 	var keys map[string]json.RawMessage
-	if json.Unmarshal(parameters, &keys) == nil && keys["$id"] == nil { // what it refers to is inside itself
+	if json.Unmarshal(parameters, &keys) == nil && keys["$id"] == nil { // it refers only to itself
 		separator := ", "
 		if len(keys) == 0 {
 			separator = ""
@@ -212,7 +212,7 @@ func object(pairs ...any) json.RawMessage {
 }
 
 // History returns the messages of a request as templates read them: the arguments of calls, a string in OpenAI's API,
-// become the object that the string has, and a result gets the name of the tool that gave it. A result of a call that
+// become the object in that string, and a result gets the name of the tool that returned it. A result of a call that
 // is not in the conversation is an error.
 func History(messages []chat.Message) ([]chat.Message, error) {
 	messages = slices.Clone(messages)
@@ -250,7 +250,7 @@ func History(messages []chat.Message) ([]chat.Message, error) {
 	return messages, nil
 }
 
-// readCalls makes the arguments of a message's calls objects, and notes the names by their ids.
+// readCalls turns the arguments of a message's calls into objects, and records the names by the calls' ids.
 func readCalls(m *chat.Message, names map[string]string) error {
 	var calls []struct {
 		ID       string `json:"id"`

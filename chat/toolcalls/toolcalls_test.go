@@ -80,7 +80,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestNested_TakesOtherAPIs has tools and choices of OpenAI's responses and of Anthropic's messages.
+// TestNested_TakesOtherAPIs checks tools and choices of OpenAI's responses and of Anthropic's messages.
 func TestNested_TakesOtherAPIs(t *testing.T) {
 	const nested = `{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}}`
 	for _, c := range []struct{ tools, choice, wantTools, wantChoice string }{
@@ -139,7 +139,7 @@ func TestSet_SchemaIsOfCalls(t *testing.T) {
 	}
 }
 
-// answers are answers of models, and what they are.
+// answers lists answers of models, and what they contain.
 var answers = []struct {
 	name, form, answer, want string
 }{

@@ -101,7 +101,7 @@ func (o *allOptions) parts() (parts [][]string) {
 	return parts
 }
 
-// settle chooses the device for all measurements, so that none has to say again which one auto is.
+// settle chooses the device for all measurements, so that none of them has to print again which device auto is.
 func (o *allOptions) settle(notes io.Writer) error {
 	if o.device != "auto" {
 		return nil

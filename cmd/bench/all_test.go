@@ -151,8 +151,8 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestCommittedPages_AreUpToDate checks that the committed pages are those that this program makes of their results:
-// README.md and its pictures.
+// TestCommittedPages_AreUpToDate checks that this program makes the committed pages, README.md and its pictures, from
+// their results.
 func TestCommittedPages_AreUpToDate(t *testing.T) {
 	files, err := filepath.Glob("../../docs/bench/*/results.json")
 	expect.OK(t, err)

@@ -12,16 +12,17 @@ import (
 	"restyle/tensor"
 )
 
-// ceilingAge is how long a measured ceiling serves. Clocks change, and other programs come and go.
+// ceilingAge is how long a measured ceiling is used. Clocks change, and other programs come and go.
 const ceilingAge = 30 * time.Second
 
-// ceilings are those of this process, by devices and types: bench all measures one after the other.
+// ceilings holds the ceilings that this process has measured, by device and type: bench all runs one measurement after
+// the other.
 var ceilings = map[string]struct {
 	measure.Ceiling
 	at time.Time
 }{}
 
-// ceilingOf returns the device's ceiling for a type: the best of what is measured now and then.
+// ceilingOf returns the device's ceiling for a type: the best of what is measured now and what was measured before.
 func ceilingOf(d *kernels.Device, t tensor.DType) (c measure.Ceiling, err error) {
 	key := fmt.Sprint(d.Name(), d.Products(), d.Level(), cpu.Threads(), t)
 	last := ceilings[key]

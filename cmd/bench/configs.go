@@ -31,7 +31,8 @@ func llamaConfig(vocab, dim, inner, layers, heads, kvHeads, positions int, theta
 		vocab, dim, inner, layers, heads, kvHeads, positions, theta)
 }
 
-// modelShapes are the models that --config knows by name. small is a model from nothing, as trained on a book.
+// modelShapes are the models that --config knows by name. small is a model to train from scratch, for example on a
+// book.
 var modelShapes = map[string]func() ([]byte, error){
 	"llama-3.2-1b": func() ([]byte, error) { return llama1B, nil },
 	"llama-3.1-8b": func() ([]byte, error) {
@@ -64,7 +65,7 @@ type shape struct {
 	file   []byte // its config.json
 }
 
-// shapeOf returns the model that a name or the path of a config.json in a flag means.
+// shapeOf returns the model that a flag gives by its name or by the path of a config.json.
 func shapeOf(flag, name string) (s shape, err error) {
 	s.name = name
 	if known, ok := modelShapes[strings.ToLower(name)]; ok {
@@ -82,7 +83,7 @@ func shapeOf(flag, name string) (s shape, err error) {
 	return s, nil
 }
 
-// shapesOf returns the models of a list in a flag.
+// shapesOf returns the models that a flag gives as a list.
 func shapesOf(flag, list string) (all []shape, err error) {
 	for name := range strings.SplitSeq(list, ",") {
 		s, err := shapeOf(flag, strings.TrimSpace(name))
@@ -98,8 +99,8 @@ func shapesOf(flag, list string) (all []shape, err error) {
 const derivedExperts, derivedPerToken = 8, 2
 
 // counterpart returns the model of the same active size and the other kind: for a mixture of experts, the dense model
-// that is as wide as the experts of a token together, and for a dense model, a mixture of 8 experts, of which a token
-// goes through two, half as wide each. A token takes the same multiplications in both, but for those of the router.
+// that is as wide as the experts of a token together, and for a dense model, a mixture of 8 experts, each half as
+// wide. A token goes through two of them. It takes the same multiplications in both models, except in the router.
 func (s shape) counterpart() (other shape, err error) {
 	other = shape{config: s.config}
 	c := &other.config

@@ -83,7 +83,7 @@ func runDecode(ctx context.Context, args []string, stdout, stderr io.Writer) int
 type decoder struct {
 	name  string
 	read  func(ids []int32) (int32, error)                 // empties the cache, reads a prompt, returns the next token
-	next  func(id int32, at, n int) (ids []int32, e error) // cuts the cache to at tokens, goes on with id, n tokens long
+	next  func(id int32, at, n int) (ids []int32, e error) // truncates the cache to at tokens, continues with id, n tokens
 	vocab int
 }
 
@@ -178,7 +178,7 @@ func besideModel(m *llamacpp.Model) decoder {
 	}
 }
 
-// time times the programs in turns, first with the prompt, then with the answer, and prints the table.
+// time times the programs alternately, first with the prompt, then with the answer, and prints the table.
 func (o *decodeOptions) time(ctx context.Context, d *kernels.Device, programs []decoder, stdout io.Writer) error {
 	r := rand.New(rand.NewPCG(1, 2))
 	prompt := make([]int32, o.prompt)
@@ -198,7 +198,7 @@ func (o *decodeOptions) time(ctx context.Context, d *kernels.Device, programs []
 		})
 	}
 	settings := measure.Options{Warmup: 1, Iterations: o.times}
-	d.Profile() // without that of loading the model
+	d.Profile() // without the profile of loading the model
 	read, err := measure.Turns(ctx, settings, reads...)
 	if err != nil {
 		return err

@@ -243,7 +243,7 @@ func (o *inferOptions) typeOf(weights string) string {
 	return weights
 }
 
-// length measures a model at one length. What cannot be measured is an error that says why.
+// length measures a model at one length. If it cannot be measured, the error says why.
 func (o *inferOptions) length(ctx context.Context, s *session, d *kernels.Device, shape shape, weights string,
 	length int, rows map[string]results.Row) (err error) {
 	d.SetINT8Activations(weights == infer.INT8x8)

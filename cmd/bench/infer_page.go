@@ -14,7 +14,7 @@ import (
 	"restyle/tensor"
 )
 
-// answers are the rows of bench infer. Those of a model, a type and a form are a group.
+// answers holds the rows of bench infer. The rows of one model, type and form are a group.
 type answers struct{ *results.Table }
 
 func groupOf(r results.Row) string {
@@ -48,7 +48,7 @@ func (t answers) points(group, mode, column string) (at [][2]float64) {
 	return at
 }
 
-// ratioTo returns how many times as fast row r is as row plain.
+// ratioTo returns the speed of row r as a multiple of row plain's.
 func ratioTo(plain, r results.Row) measure.Ratio {
 	return measure.RatioOf(plain.Number("time"), plain.Number("noise"), r.Number("time"), r.Number("noise"))
 }
@@ -93,7 +93,7 @@ func (t answers) besideUnquantized(r results.Row) string {
 		100*r.Number("allocated")/plain.Number("allocated"))
 }
 
-// quantizedBars draws all quantized rows next to those that are not.
+// quantizedBars draws all quantized rows next to the unquantized ones.
 func (t answers) quantizedBars() *plot.Bars {
 	b := &plot.Bars{Title: "Tokens of an answer per second with quantized weights",
 		Subtitle: "next to the same model with weights that are not; the whisker is the noise of both medians",

@@ -81,8 +81,8 @@ func TestInferQuantizations(t *testing.T) {
 	}
 }
 
-// TestWeightsRead checks the bytes of a token: 32 of the embedding, 64·32 of the head, 2·(3·32·32 + 3·48·32 + 2·32) of
-// the layers, and 32 of the last norm.
+// TestWeightsRead checks the bytes of a token: 32 of the embedding, 64·32 of the head,
+// 2·(3·32·32 + 3·48·32 + 2·32) of the layers, and 32 of the last norm.
 func TestWeightsRead(t *testing.T) {
 	s, err := shapeOf("--config", tinyModel(t))
 	expect.OK(t, err)
@@ -92,8 +92,8 @@ func TestWeightsRead(t *testing.T) {
 	}
 }
 
-// TestWeightsReadOfExperts checks that a token of a mixture reads what one of its dense counterpart reads, and the
-// routers: [8, 32] in each of two layers.
+// TestWeightsReadOfExperts checks that a token of a mixture reads what a token of its dense counterpart reads, and
+// also the routers: [8, 32] in each of two layers.
 func TestWeightsReadOfExperts(t *testing.T) {
 	s, err := shapeOf("--config", tinyModel(t))
 	expect.OK(t, err)
@@ -162,8 +162,8 @@ func TestInferProfile(t *testing.T) {
 	}
 }
 
-// TestInferPage_QuantizedWeights checks what a page says of quantized weights, and that only groups of several lengths
-// are lines.
+// TestInferPage_QuantizedWeights checks what a page says about quantized weights, and that only groups of several
+// lengths are drawn as lines.
 func TestInferPage_QuantizedWeights(t *testing.T) {
 	table := &results.Table{Name: "infer", Columns: inferColumns}
 	for _, r := range []struct {

@@ -278,7 +278,7 @@ func (o *kernelOptions) row(ctx context.Context, d *kernels.Device, t *opcheck.T
 }
 
 // energy returns the joules of one run of work that takes some seconds, or NaN if the machine does not count them. The
-// counters move a few times a second, so it runs for one.
+// counters change a few times per second, so energy runs the work for a second.
 func energy(d *kernels.Device, work measure.Work, seconds float64) (float64, error) {
 	before, known := d.Energy()
 	if !known {

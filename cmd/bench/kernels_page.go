@@ -11,7 +11,7 @@ import (
 	"restyle/internal/plot"
 )
 
-// headline are the rows that a reader looks for first: what a serving program is made of.
+// headline lists the rows that a reader looks for first: the operations that a serving program consists of.
 var headline = []struct{ op, shape string }{
 	{"attention", "16x512"}, {"linear + gelu tanh", ""}, {"linear + silu", ""}, {"linear INT8", ""},
 	{"linear INT8 × INT8", ""}, {"linear INT4", ""},

@@ -53,7 +53,7 @@ func TestKernels(t *testing.T) {
 			!(r.Number("low") <= ms && ms <= r.Number("high")) || r["timings"] != 3.0 {
 			t.Errorf("%v", r)
 		}
-		if e := r.Number("max_error"); e > 0.05 { // a few roundings to BF16, of elements some times the root mean square
+		if e := r.Number("max_error"); e > 0.05 { // a few roundings to BF16, of elements a few times the root mean square
 			t.Errorf("%s: off by %v", table.ID(r), e)
 		}
 	}
@@ -143,7 +143,7 @@ func TestKernelsUsage(t *testing.T) {
 // near reports whether two numbers that are computed in different ways are the same.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
-// TestLines compares what is printed and said of rows.
+// TestLines compares what is printed and said about rows.
 func TestLines(t *testing.T) {
 	whole := results.Row{"sizes": "S", "op": "mul", "pass": "forward", "type": "F32", "shape": "2x3", "form": "fused",
 		"model": "m", "tokens": 16.0, "fused": "all", "time": 1.5, "noise": 0.02, "rate": 30.0, "tflops": 4.0,

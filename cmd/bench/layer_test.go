@@ -68,7 +68,7 @@ func TestLayer(t *testing.T) {
 		if r["pass"] == "training" && r["fused"] == "all" {
 			shares += r.Number("share")
 			parts = append(parts, r.Text("part"))
-			if r["part"] == "linear" && (r["count"] != 5.0 || !(r.Number("tflops") > 0)) { // of the head, too
+			if r["part"] == "linear" && (r["count"] != 5.0 || !(r.Number("tflops") > 0)) { // also the head's
 				t.Errorf("%v", r)
 			}
 		}
@@ -84,7 +84,7 @@ func TestLayer(t *testing.T) {
 	}
 }
 
-// TestLayerFLOPs compares what the products of a pass count with model.FLOPs, which counts the head, too.
+// TestLayerFLOPs compares what the products of a pass count with model.FLOPs, which also counts the head.
 func TestLayerFLOPs(t *testing.T) {
 	s, err := shapeOf("--config", "llama-2-7b")
 	expect.OK(t, err)

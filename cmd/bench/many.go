@@ -163,7 +163,7 @@ func (o *manyOptions) job(l stepLine) (j many.Job, err error) {
 		}
 		params += p.W.Len()
 	}
-	// A layer takes what a model with one layer more takes: a third forward, two thirds backward.
+	// A layer takes what one more layer adds to a model: a third forward, two thirds backward.
 	flops := func(c model.Config) float64 { return model.FLOPs(c, options, float64(l.seq+1)/2) }
 	two := l.config
 	two.Layers++

@@ -26,7 +26,7 @@ func TestMany(t *testing.T) {
 		if code != cli.Done || err != nil || len(lines) != 2+2+8+2 || !strings.Contains(stdout, x.row) {
 			t.Fatalf("exit %d, %v, %s\n%s", code, err, stderr, stdout)
 		}
-		// One number of TFLOP/s stands for both shapes; the page has three digits.
+		// One number of TFLOP/s is used for both shapes; the page has three digits.
 		if rate < 0.99*x.rate || rate > 1.01*x.rate || memory != x.memory {
 			t.Errorf("%s: %v tokens/s in %v GiB; measured were %v in %v", x.shape, rate, memory, x.rate, x.memory)
 		}

@@ -126,7 +126,7 @@ func (o *pageOptions) lock() (unlock func(), err error) {
 	case err != nil:
 		return nil, fmt.Errorf("--out: %w", err)
 	}
-	return func() { _ = f.Remove() }, nil // a file that stays blocks nobody
+	return func() { _ = f.Remove() }, nil // a file that stays blocks no one
 }
 
 // A session is a run of measurements that write to one book.
@@ -171,7 +171,7 @@ func (o *pageOptions) begin(d *kernels.Device, stdout, stderr io.Writer) (*sessi
 	return &session{Book: b, o: *o, stdout: stdout, status: cli.NewStatusLine(cli.Raw(stderr))}, nil
 }
 
-// table begins or continues a table.
+// table starts or continues a table.
 func (s *session) table(t results.Table) (*results.Table, error) {
 	t.Command = s.o.command
 	s.begun = append(s.begun, t.Name)
@@ -345,10 +345,10 @@ func curves(title, y string, logY bool, groups []string, series func(group strin
 	return c
 }
 
-// maxSeconds is the largest --seconds. A larger one would be none of a time.Duration.
+// maxSeconds is the largest --seconds. A larger one does not fit in a time.Duration.
 const maxSeconds = 1_000_000
 
-// checkSeconds returns an error if a number of --seconds is no time to measure for.
+// checkSeconds returns an error if a value of --seconds is out of range.
 func checkSeconds(seconds float64) error {
 	if !(seconds > 0 && seconds <= maxSeconds) {
 		return fmt.Errorf("--seconds %v: must be more than 0 and at most %d", seconds, maxSeconds)

@@ -27,8 +27,8 @@ import (
 //go:embed pytorch.py
 var pytorch []byte
 
-// A peer is another program that does the same work. It answers lines of JSON with one each; whatever else it prints
-// is ignored.
+// A peer is another program that does the same work. It answers each line of JSON with one line; anything else that it
+// prints is ignored.
 type peer struct {
 	name  string // for errors
 	in    io.WriteCloser
@@ -95,7 +95,7 @@ type besideStep struct {
 	Accumulate int             `json:"accumulate"` // passes per step
 	Trained    []string        `json:"trained"`    // patterns of the trainable parameters; none: all are trainable
 	LoRA       *besideLoRA     `json:"lora"`       // adapters on all linear layers but the head; null: none
-	Base       string          `json:"base"`       // coding of the layers beside adapters: none, nf4, int4 or int8
+	Base       string          `json:"base"`       // coding of the layers with adapters: none, nf4, int4 or int8
 	DType      string          `json:"dtype"`      // bf16 or fp32
 	Device     string          `json:"device"`     // cpu, cuda:0 and so on
 	Warmup     int             `json:"warmup"`     // steps before the timed ones
@@ -109,7 +109,7 @@ type besideLoRA struct {
 	Alpha float64 `json:"alpha"`
 }
 
-// same reports whether l says all that a Spec does.
+// same reports whether l describes a Spec completely.
 func (l *besideLoRA) same(spec lora.Spec) bool {
 	known := lora.Default()
 	known.Rank, known.Alpha = l.Rank, l.Alpha

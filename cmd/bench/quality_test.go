@@ -96,8 +96,7 @@ func TestQualityUsage(t *testing.T) {
 	}
 }
 
-// TestQuality_OwnNamedTemplate asks and trains a model that has a chat template with a name, and none that is the
-// default.
+// TestQuality_OwnNamedTemplate asks and trains a model that has a named chat template, but no default one.
 func TestQuality_OwnNamedTemplate(t *testing.T) {
 	model := t.TempDir()
 	expect.OK(t, os.CopyFS(model, os.DirFS(tinyBase)))
@@ -186,7 +185,7 @@ func TestQuality(t *testing.T) {
 	}
 }
 
-// TestQualityBaseGone checks what is said of a tuned model whose base is not there any more.
+// TestQualityBaseGone checks what bench says about a tuned model whose base no longer exists.
 func TestQualityBaseGone(t *testing.T) {
 	dir := t.TempDir()
 	gone := filepath.Join(dir, "base")

@@ -41,7 +41,7 @@ func (o *stepOptions) join(ctx context.Context, flags *cli.Flags, stderr io.Writ
 	o.threads = place.Threads(o.threads)
 	claims := map[string]string{"version": cli.Version()}
 	flags.VisitAll(func(f *flag.Flag) {
-		if f.Name != "device" && f.Name != "threads" { // which are each rank's own
+		if f.Name != "device" && f.Name != "threads" { // each rank has its own
 			claims[f.Name] = f.Value.String()
 		}
 	})
@@ -55,7 +55,7 @@ func (o *stepOptions) join(ctx context.Context, flags *cli.Flags, stderr io.Writ
 		}
 		return nil, cli.Failed, true
 	}
-	go func() { // a GPU may wait for ever for a rank that is gone
+	go func() { // a GPU may wait forever for a rank that is gone
 		<-g.Lost()
 		fmt.Fprintf(stderr, "bench step: %v\n", g.Err())
 		os.Exit(cli.Retry)

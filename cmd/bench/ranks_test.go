@@ -12,8 +12,8 @@ import (
 // rankVariable makes the test binary run the command, also as the ranks that it starts.
 const rankVariable = "RESTYLE_TEST_RANK"
 
-// TestStep_Ranks times steps of two processes: the tokens and the loss are those of both, and each has the memory that
-// was planned.
+// TestStep_Ranks times steps of two processes: the tokens and the loss are of both together, and each has the memory
+// that was planned.
 func TestStep_Ranks(t *testing.T) {
 	for _, shard := range []string{"optimizer", "weights"} {
 		c := exec.Command(os.Args[0], "step", "--config", tinyModel(t), "--shapes", "2x16", "--device", "cpu", "--steps", "2",

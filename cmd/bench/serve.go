@@ -44,7 +44,7 @@ type serveOptions struct {
 	prompt, answer, times, threads, rows, arrivals, adapters  int
 	sync                                                      bool
 
-	sampling infer.Sampling // but for the seed, which is each answer's own
+	sampling infer.Sampling // except for the seed: each answer has its own
 	counts   []int          // of sequences
 }
 
@@ -290,7 +290,7 @@ func (o *serveOptions) room() int {
 // A starter starts an answer of a model or of an adapter.
 type starter func(batch.Request) (*batch.Answer, error)
 
-// starts returns what starts an answer of the model, and of each adapter, which it makes.
+// starts returns a starter for the model and one for each adapter. It makes the adapters.
 func (o *serveOptions) starts(m *model.Model, b *batch.Batch) ([]starter, error) {
 	all, values, modules := []starter{b.Start}, normalValues(0.02), map[string]model.Factors{}
 	for _, p := range m.Params() {
@@ -312,12 +312,13 @@ func (o *serveOptions) starts(m *model.Model, b *batch.Batch) ([]starter, error)
 	return all, nil
 }
 
-// repeated returns n values, which are those given again and again.
+// repeated returns n values: the given ones, again and again.
 func repeated(values []float32, n int) []float32 {
 	return slices.Repeat(values, n/len(values)+1)[:n]
 }
 
-// askBatch asks all prompts at once. Each key keeps its blocks to itself, so a new one finds none of earlier times.
+// askBatch asks all prompts at once. Each key keeps its cache blocks to itself, so a new key finds no blocks of
+// earlier calls.
 func (o *serveOptions) askBatch(
 	ctx context.Context, start []starter, prompts [][]int32, n int, key string,
 ) (answers [][]int32, first, whole time.Duration, err error) {
@@ -345,7 +346,7 @@ func (o *serveOptions) askBatch(
 	return answers, first, whole, cmp.Or(err, ctx.Err())
 }
 
-// compare times the programs in turns and prints a row for each. It returns how many seconds the first one takes.
+// compare times the programs alternately and prints a row for each. It returns how many seconds the first one takes.
 func (o *serveOptions) compare(
 	ctx context.Context, programs []answerer, n, vocab int, stdout io.Writer,
 ) (seconds float64, err error) {

@@ -93,7 +93,7 @@ func (o *stepOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 }
 
 // modelFlags adds the flags of the model and its training, which bench precompile shares. The help of a setting is
-// that of train up to the semicolon: the rest is about training a model that exists.
+// train's help up to the semicolon: the rest is about training an existing model.
 func (o *stepOptions) modelFlags(f *cli.Flags) {
 	f.Add(&o.config, "config", strings.Replace(configHelp, "`models`, separated by commas: each a", "`model`: a", 1))
 	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
@@ -382,7 +382,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 			lasting += took
 		}
 	}
-	if after, known := d.Energy(); metered && known && run.Ranks == nil { // it is that of one GPU
+	if after, known := d.Energy(); metered && known && run.Ranks == nil { // it is the energy of one GPU
 		r.Joules = max(after-before, 0) // 0: unknown, because a processor's counter started again
 	}
 	r.Loss = last.Loss / float64(targets)
@@ -404,7 +404,7 @@ func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTab
 	return table.add(l, r)
 }
 
-// besideLoRA returns the adapters as another program is told of them: nil without adapters.
+// besideLoRA returns the description of the adapters for another program, or nil without adapters.
 func (l *stepLine) besideLoRA() *besideLoRA {
 	if !l.settings.Adapts() {
 		return nil

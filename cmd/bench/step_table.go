@@ -35,7 +35,7 @@ type stepResult struct {
 type stepTable struct {
 	out               io.Writer
 	log, label, dtype string
-	group             *ranks.Group // that take the steps; nil: this process alone
+	group             *ranks.Group // that take the steps; nil: only this process
 
 	device  string  // name, from the first line
 	product string  // the maker's name of the device

@@ -87,7 +87,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestStepOnGPU checks that the memory estimate holds on a GPU, too.
+// TestStepOnGPU checks that the memory estimate also holds on a GPU.
 func TestStepOnGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a few seconds on the emulated GPU")
@@ -221,15 +221,15 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 		"no time":    {`echo '{"mode": "torch-eager", "seconds": [1, 0]}'`, "a step of 0 seconds"},
 	} {
 		code, out, errs := bench(t, append(args, "--beside", script("bad", c.script), "--beside", answer)...)
-		// our result, and that of the program that answers
+		// our result, and the result of the program that answers
 		if rows := cells(out); code != cli.Failed || len(rows) != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %d: %s%s", name, code, out, errs)
 		}
 	}
 }
 
-// TestStep_Adapters times adapters beside quantized weights, with another program that is told of them, and gives flags
-// that it cannot be told.
+// TestStep_Adapters times adapters on quantized weights, which it describes to another program, and gives flags that
+// cannot be described to it.
 func TestStep_Adapters(t *testing.T) {
 	dir := t.TempDir()
 	script, told := filepath.Join(dir, "script"), filepath.Join(dir, "told")
@@ -258,7 +258,8 @@ func TestStep_Adapters(t *testing.T) {
 	}
 }
 
-// TestConfigs_KnownByName checks that the models that bench knows by name are those.
+// TestConfigs_KnownByName checks that the models that bench knows by name have the right parameter counts and
+// settings.
 func TestConfigs_KnownByName(t *testing.T) {
 	for name, params := range map[string]int64{"llama-3.2-1b": 1_235_814_400, "llama-3.1-8b": 8_030_261_248,
 		"Llama-2-7B": 6_738_415_616, "llama-2-13b": 13_015_864_320, "llama-2-70b": 68_976_648_192,

@@ -39,7 +39,7 @@ func runTimed(ctx context.Context, name string, o timed, args []string, stdout, 
 	return cli.Failed
 }
 
-// openTimed opens a device as chat and serve do, but for sync, and prints its notes.
+// openTimed opens a device as chat and serve do, except for sync, and prints its notes.
 func openTimed(name, device string, threads int, sync bool, stderr io.Writer) (*kernels.Device, error) {
 	d, err := kernels.Open(device, kernels.Options{Threads: threads, Fused: kernels.All(), Sync: sync})
 	if err != nil {
@@ -66,7 +66,7 @@ func openBeside(ctx context.Context, path string, vocab int, o llamacpp.Options)
 	return m, nil
 }
 
-// A number is a flag that takes one, and the least.
+// A number is a flag that takes a number, with its minimum.
 type number struct {
 	flag         string
 	value, least int

@@ -250,7 +250,7 @@ func (o *trainOptions) row(mode string) results.Row {
 	return results.Row{"mode": mode, "model": o.model, "type": o.settings.DType.String()}
 }
 
-// addCurves writes the losses of modes next to those of modes that earlier runs measured.
+// addCurves writes the losses of modes, and keeps the losses of other modes that earlier runs measured.
 func (o *trainOptions) addCurves(s *session, plan *trainer.Plan, modes []*trainMode) error {
 	curves, err := s.table(results.Table{Name: "train-curve", Title: "Losses of the steps", Columns: curveColumns,
 		Settings: fmt.Sprintf("%s, %s in %s", o.decisive(), o.model, o.settings.DType)})
@@ -293,7 +293,7 @@ func (o *trainOptions) plan(ctx context.Context, base *hf.Checkpoint) (*trainer.
 	return trainer.NewPlan(o.settings, set.Examples[:o.rows], nil)
 }
 
-// train takes the steps of all modes in turns.
+// train takes the steps of all modes in rotation.
 func (o *trainOptions) train(ctx context.Context, s *session, plan *trainer.Plan, modes []*trainMode) (tokens,
 	targets int, err error) {
 	for step := range plan.Steps {
@@ -354,7 +354,7 @@ func (o *trainOptions) openOwn(ctx context.Context, name string, base *hf.Checkp
 // rounding is how far a loss may be off by one rounding of a type.
 var rounding = map[tensor.DType]float64{tensor.BF16: 0x1p-9, tensor.F32: 0x1p-24}
 
-// fill computes what a mode's steps say.
+// fill fills a row with the results of a mode's steps.
 func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets int) {
 	sample := measure.Sample{Seconds: m.seconds}
 	epoch, last := 0.0, m.losses[max(0, len(m.losses)-10):]
@@ -383,8 +383,8 @@ func (o *trainOptions) fill(r results.Row, m, first *trainMode, tokens, targets 
 	}
 }
 
-// part returns the largest difference of two losses, as a share of the first, and the first step, from 1, at which it
-// is more than a rounding; 0 if there is none.
+// part returns the largest difference between losses a and b, as a share of a, and the first step, from 1, at which it
+// is more than rounding, or 0 if there is none.
 func part(a, b []float64, rounding float64) (most float64, step int) {
 	for i := range a {
 		off := math.Abs(a[i]-b[i]) / math.Abs(a[i])

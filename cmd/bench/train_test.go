@@ -18,8 +18,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// fakeTorch plays a python3 with torch: it answers each line as the docs of pytorch.py say. Its losses count the steps.
-// It waits in the step before which a pipe is next to it.
+// fakeTorch plays a python3 with torch: it answers each line as the docs of pytorch.py say. Its losses count the
+// steps. It waits in a step if a pipe is next to it when the step starts.
 const fakeTorch = `#!/bin/sh
 [ "$1" = -c ] && exit 0
 read -r line; printf '%s\n' "$2 $line" > "$0.settings"
@@ -164,7 +164,7 @@ func TestTrainRefuses(t *testing.T) {
 		"--batch 0": "batch 0", "--steps -1": "--steps -1"})
 }
 
-// TestTrain_OtherFlagsAreAnotherRun checks that rows of one run are not taken for those of another one with other
+// TestTrain_OtherFlagsAreAnotherRun checks that the rows of one run are not taken for the rows of a run with other
 // flags.
 func TestTrain_OtherFlagsAreAnotherRun(t *testing.T) {
 	of := func(args ...string) string {
@@ -207,7 +207,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestPeer_BadAnswers checks the errors of answers that are none.
+// TestPeer_BadAnswers checks the errors for invalid answers.
 func TestPeer_BadAnswers(t *testing.T) {
 	for script, want := range map[string]string{
 		"echo Traceback >&2; echo no memory >&2; exit 3": "it: exit status 3: no memory",

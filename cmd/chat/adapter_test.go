@@ -22,7 +22,7 @@ import (
 )
 
 // randomAdapter saves a random adapter of a model, and returns its directory and the model's greedy answer to a
-// question in F32, with the adapter beside its weights, as in training.
+// question in F32, with the adapter next to its weights, as in training.
 func randomAdapter(t *testing.T, base, question string, o hf.AdapterOptions) (dir, answer string) {
 	t.Helper()
 	c, err := models.Open(t.Context(), nil, base)
@@ -67,7 +67,7 @@ func randomAdapter(t *testing.T, base, question string, o hf.AdapterOptions) (di
 }
 
 // TestAdapter_AnswersAsInTraining compares the greedy answer with an adapter, which chat merges into the embedded
-// model, to that of the model that has it beside its weights.
+// model, to the answer of the model that has it next to its weights.
 func TestAdapter_AnswersAsInTraining(t *testing.T) {
 	if _, err := data.StarterModel(); err != nil {
 		t.Skip(err)

@@ -71,7 +71,7 @@ func breaking(labels ...string) func(c *chatter) (end func()) {
 	}
 }
 
-// drawing has a drawing after the first n call f.
+// drawing makes a drawing after the first n call f.
 func drawing(n int, f func(c *chatter) error) func(c *chatter) (end func()) {
 	return func(c *chatter) func() {
 		was := c.display
@@ -85,7 +85,7 @@ func drawing(n int, f func(c *chatter) error) func(c *chatter) (end func()) {
 	}
 }
 
-// disturbances are the ways in which a step of a session fails.
+// disturbances returns the ways in which a step of a session fails.
 func disturbances(t *testing.T) map[string]disturbance {
 	existing := filepath.Join(t.TempDir(), "there.json")
 	expect.OK(t, os.WriteFile(existing, nil, 0o644))
@@ -125,7 +125,7 @@ func disturbances(t *testing.T) map[string]disturbance {
 }
 
 // TestAfterAnError_AnswersAreTheSame answers a question after a step that failed, for each way in which one fails:
-// answer, settings and conversation are those of a session without that step.
+// answer, settings and conversation are the same as in a session without that step.
 func TestAfterAnError_AnswersAreTheSame(t *testing.T) {
 	base, tuned := refusing(t, tinyBase), refusing(t, tinyTuned)
 	device, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})

@@ -131,7 +131,7 @@ func (c *chatter) begin(s *side, question string) *reply {
 	return r
 }
 
-// run extends the replies in turns until all are done. Its errors are those of the display or the record.
+// run extends the replies in turn until all are done. Its errors come from the display or the record.
 func (c *chatter) run(ctx context.Context, id string, replies []*reply) error {
 	if err := c.show(id, replies); err != nil { // the headings, before the models read the question
 		return c.failed(replies, err)

@@ -274,7 +274,7 @@ func (c *chatter) loadOne(ctx context.Context, device *kernels.Device, h *hub.Hu
 		Progress: c.showLoading(ref.name)})
 }
 
-// beginning returns a text, or that of a long one, with its length.
+// beginning returns a text, or if it is long, its start and its length.
 func beginning(text string) string {
 	const long = 300
 	if runes := []rune(text); len(runes) > long {

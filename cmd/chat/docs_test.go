@@ -29,9 +29,9 @@ func TestDocs_HaveEveryCommand(t *testing.T) {
 	}
 }
 
-// TestDocs_SampleAnswer checks that the embedded model still begins its answer as docs/chat.md shows it. The page's is
-// in bf16; in fp32 the words are the same, and the rounding of a machine is a thousandth of that which did not change
-// them.
+// TestDocs_SampleAnswer checks that the embedded model still starts its answer as docs/chat.md shows it. The page's
+// answer is in bf16; in fp32 the words are the same, and the rounding of a machine is a thousandth of that which did
+// not change them.
 func TestDocs_SampleAnswer(t *testing.T) {
 	page, err := os.ReadFile("../../docs/chat.md")
 	expect.OK(t, err)

@@ -176,7 +176,7 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 			"with --base") {
 		t.Errorf("%v", o)
 	}
-	// The card of a model on the hub names its base, too.
+	// The card of a model on the hub also names its base.
 	home := t.TempDir()
 	t.Setenv("HF_HOME", home)
 	repo := filepath.Join(home, "hub", "models--owner--tuned")
@@ -196,7 +196,7 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 }
 
 // TestRun_RealModel asks a real model, which runs on the codes of its file. In bf16 the capital of France is a question
-// of rounding: "The" is 8% more probable than "L" to begin with.
+// of rounding: "The" is 8% more probable than "L" as the first token.
 func TestRun_RealModel(t *testing.T) {
 	file := os.Getenv("RESTYLE_SMOLLM2")
 	if file == "" {
@@ -214,8 +214,8 @@ func TestRun_RealModel(t *testing.T) {
 	}
 }
 
-// TestSuggestedSampling checks which sampling settings hold: the flags', those of the first model's
-// generation_config.json, or the defaults.
+// TestSuggestedSampling checks which sampling settings hold: the flags, the first model's generation_config.json, or
+// the defaults.
 func TestSuggestedSampling(t *testing.T) {
 	says := `"do_sample": true, "temperature": 0.25, "top_p": 0.5, "min_p": 0.125, "repetition_penalty": 1.5`
 	const penalized = `"repetition_penalty": 3`
@@ -288,7 +288,7 @@ func TestBatchContinues(t *testing.T) {
 	}
 }
 
-// TestInput_MustBeUTF8 has a question in Latin-1 among those of a pipe: it is not asked with other letters.
+// TestInput_MustBeUTF8 reads a question in Latin-1 from a pipe: it is not asked with other letters.
 func TestInput_MustBeUTF8(t *testing.T) {
 	o := invoke(t, "caf\xe9\nCount to ten.\n", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0")
 	if o.code != cli.Failed || !strings.HasPrefix(o.stdout, "1, 2, 3") || !strings.Contains(o.stderr, "is not UTF-8") {
@@ -707,7 +707,7 @@ var slowModel = sync.OnceValues(func() (dir string, err error) {
 				values[i] = 1
 			case embedding && i < 3*192: // the logits of the special tokens are 0 …
 			case embedding:
-				values[i] = float32(r.NormFloat64()) * 0.3 // … those of others far from it, so that those hardly ever come
+				values[i] = float32(r.NormFloat64()) * 0.3 // … the others are far from it, so those hardly ever come
 			default:
 				values[i] = float32(r.NormFloat64()) * 0.05
 			}

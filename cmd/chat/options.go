@@ -189,7 +189,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// check reports a setting that is out of range. The error begins with the name of its flag.
+// check reports a setting that is out of range. The error starts with the name of its flag.
 func (s settings) check() error {
 	switch {
 	case s.MaxTokens < 1:

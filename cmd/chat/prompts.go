@@ -37,8 +37,8 @@ func openPrompts(path string, stdin io.Reader) (prompts []prompt, unused []strin
 	return readPrompts(f, path)
 }
 
-// jsonArray matches the beginning of a JSON array over several lines or of objects with our keys, also if the rest is
-// damaged. A question may also begin with a bracket.
+// jsonArray matches the start of a JSON array over several lines or of objects with our keys, also if the rest is
+// damaged. A question may also start with a bracket.
 var jsonArray = regexp.MustCompile(`^\[\s*?(\n|\{\s*"(prompt|messages|system|role|content|id)"\s*:)`)
 
 // maxPrompts is the maximum size of questions in bytes.

@@ -150,8 +150,9 @@ func TestTerminal_WholeSession(t *testing.T) {
 	}
 }
 
-// TestKill_LosesNothingShown kills chats, the first when both answers have begun to show, the others at random moments.
-// It checks that everything that was on the screen is in the record and, after the next start, in the Markdown file.
+// TestKill_LosesNothingShown kills chats, the first when both answers have started to show, the others at random
+// moments. It checks that everything that was on the screen is in the record and, after the next start, in the
+// Markdown file.
 func TestKill_LosesNothingShown(t *testing.T) {
 	kills := 8
 	if testing.Short() {

@@ -290,7 +290,7 @@ func (r *record) questions() []string {
 	return r.asked
 }
 
-// newID returns an id for a question: the time, and a random part that tells it from those of other chats.
+// newID returns an id for a question: the time, and a random part that tells it from the ids of other chats.
 func newID() string {
 	var b [4]byte
 	rand.Read(b[:])

@@ -52,7 +52,7 @@ func scope(refs []modelRef) string {
 	return "made from " + data.StarterScope
 }
 
-// greeting is the line before the first question at a terminal.
+// greeting returns the line before the first question at a terminal.
 func (c *chatter) greeting() string {
 	if c.embedded {
 		return "type a question, or /examples for three that this model knows, or /help for the commands"

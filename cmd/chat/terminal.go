@@ -91,8 +91,8 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// The editor edits one line, but pasted and edited text may have several. In the editor, signs stand for line breaks,
-// and for tabs, which it cannot show.
+// The editor edits one line, but pasted and edited text may have several. The editor cannot show line breaks and
+// tabs, so it shows signs for them.
 const (
 	lineSign = "⏎"
 	tabSign  = "⇥"
@@ -259,7 +259,7 @@ func (h *history) Len() int { return len(h.entries) }
 
 func (h *history) At(i int) string { return h.entries[len(h.entries)-1-i] }
 
-// byteOrderMark is what some programs begin UTF-8 with.
+// byteOrderMark is what some programs start UTF-8 with.
 const byteOrderMark = "\ufeff"
 
 // plainInput reads lines from a file or a pipe.

@@ -55,7 +55,7 @@ func (c *chatter) openPage(ctx context.Context, models []modelRef) error {
 				continue
 			}
 			c.note("chat is at %s until Ctrl-C", url)
-			go func() { opened <- browser(url) }() // which may take until its window is closed: serve's log goes on
+			go func() { opened <- browser(url) }() // which may take until its window is closed: serve's log continues
 		case err := <-ended:
 			select {
 			case err := <-opened:

@@ -45,7 +45,7 @@ func TestConversationOfPrompt(t *testing.T) {
 	}
 }
 
-// TestNotes checks what chat says of itself, and after which commands.
+// TestNotes checks what chat says about itself, and after which commands.
 func TestNotes(t *testing.T) {
 	for _, c := range []struct {
 		do                  func(c *chatter) error

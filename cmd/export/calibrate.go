@@ -15,7 +15,7 @@ import (
 )
 
 // calibrate rounds the quantized matrices in after's layers by GPTQ, for the inputs that they have in before when it
-// reads a text: one layer after the other, so that there are the weights and Hessians of only one.
+// reads a text. It handles one layer after the other, so memory holds the weights and Hessians of only one layer.
 func calibrate(ctx context.Context, before *original, after *model.Model, text []model.Batch,
 	show *cli.Progress) (err error) {
 	h := &hessians{d: before.Device()}
@@ -56,8 +56,8 @@ func calibrate(ctx context.Context, before *original, after *model.Model, text [
 	return err
 }
 
-// readingShare estimates the share of a layer's time that it takes to read the text; the rest is rounding. A token
-// takes one unit per weight, and rounding, which computes in float64, two per weight and input of its matrix.
+// readingShare estimates the share of a layer's time that reading the text takes; the rest is rounding. A token takes
+// one unit per weight, and rounding, which computes in float64, two per weight and input of its matrix.
 func readingShare(params []model.Param, tokens int) float64 {
 	reading, rounding := 0.0, 0.0
 	for _, p := range params {
@@ -69,7 +69,7 @@ func readingShare(params []model.Param, tokens int) float64 {
 	return reading / (reading + rounding)
 }
 
-// roundingTime returns what the time to round a matrix is proportional to.
+// roundingTime returns a number to which the time to round a matrix is proportional.
 func roundingTime(p model.Param) float64 { return float64(p.W.Len()) * float64(p.W.Dim(-1)) }
 
 // hessians are the sums of x·xᵀ over the inputs x of the linear layers in one of a model's layers.
@@ -79,7 +79,7 @@ type hessians struct {
 	err error // of add
 }
 
-// A hessian is that of a weight, which may be of several parameters.
+// A hessian is the Hessian of a weight, which may hold several parameters.
 type hessian struct {
 	weight, sum tensor.Tensor
 	arena       *kernels.Arena

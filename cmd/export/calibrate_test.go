@@ -198,7 +198,7 @@ func (d *drawn) Write(p []byte) (int, error) {
 	return d.Buffer.Write(p)
 }
 
-// fewQuestions measures the perplexity of so many reference answers: of all it takes seconds.
+// fewQuestions limits the perplexity to count reference answers: for all of them it takes seconds.
 func fewQuestions(t *testing.T, count int) {
 	all := heldOut
 	heldOut = func() ([]data.Question, error) {
@@ -208,7 +208,7 @@ func fewQuestions(t *testing.T, count int) {
 	t.Cleanup(func() { heldOut = all })
 }
 
-// TestStatusLine checks what the status line of a terminal says.
+// TestStatusLine checks what the status line of a terminal shows.
 func TestStatusLine(t *testing.T) {
 	fewQuestions(t, 32)
 	var lines drawn

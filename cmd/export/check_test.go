@@ -9,7 +9,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestCheck gives each flag by itself and with those that it does not go with.
+// TestCheck gives each flag by itself and with the flags that it does not go with.
 func TestCheck(t *testing.T) {
 	paths := []string{"in", filepath.Join(t.TempDir(), "out")}
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMissing names the directories that have to be made, however the path is written.
+// TestMissing checks which directories have to be made, however the path is written.
 func TestMissing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	expect.OK(t, os.Mkdir("there", 0o777))

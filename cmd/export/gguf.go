@@ -24,10 +24,10 @@ import (
 // alone is the value of --gguf for an adapter by itself.
 const alone = "lora"
 
-// The ends of names that a file has before it is checked, and if it is not the model.
+// The endings of a file's name before it is checked, and if it is not the model.
 const unchecked, failed = ".unchecked.gguf", ".failed.gguf"
 
-// beside returns the name of a GGUF file with another end.
+// beside returns the name of a GGUF file with another ending.
 func beside(path, end string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + end }
 
 // checkGGUF reports invalid arguments with --gguf.
@@ -71,7 +71,7 @@ func (o options) checkGGUF(paths []string, given func(flag string) bool) error {
 	return o.checkRounding(given)
 }
 
-// writeGGUF writes a model, an adapter merged into its base, or an adapter alone.
+// writeGGUF writes a model, an adapter merged into its base, or only an adapter.
 func (o options) writeGGUF(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) error {
 	if err := probe(filepath.Dir(out)); err != nil {
 		return err
@@ -211,7 +211,7 @@ func sha256Of(path string) (string, error) {
 	return sum, err
 }
 
-// saveGGUF writes a file of a model whose weights are tensors. With GPTQ, they are those of its checkpoint.
+// saveGGUF writes a file of a model whose weights are tensors. With GPTQ, they are the weights of its checkpoint.
 func (o options) saveGGUF(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
 	path string, as hf.GGUFOptions, show *cli.Progress) (notes []string, err error) {
 	if o.calibrates() {
@@ -225,7 +225,7 @@ func (o options) saveGGUF(ctx context.Context, d *kernels.Device, c *hf.Checkpoi
 	return hf.SaveGGUF(path, c, tensors, as)
 }
 
-// calibrated returns a model whose matrices in layers are Q4_0 by GPTQ, where a file is to have that type.
+// calibrated returns a model whose matrices in layers are Q4_0 by GPTQ, as far as the file is to have that type.
 func (o options) calibrated(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
 	path string, as hf.GGUFOptions, show *cli.Progress) (*model.Model, error) {
 	if err := checkOriginal(c); err != nil {
@@ -260,7 +260,7 @@ func (o options) calibrated(ctx context.Context, d *kernels.Device, c *hf.Checkp
 	return after, nil
 }
 
-// withRows returns tensors with a model's quantized matrices in place of what they were.
+// withRows returns tensors, with the quantized matrices replaced by the model's.
 func withRows(tensors []hf.TensorData, m *model.Model) (list []hf.TensorData) {
 	by := map[string]tensor.Tensor{}
 	for _, p := range m.Params() {

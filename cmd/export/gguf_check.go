@@ -33,16 +33,16 @@ var probes = []string{"Hello, world!", "hello world", " leading", "trailing ", "
 	"snake_case camelCase PascalCase", "naïve café Ærøskøbing Straße", "Привет, мир!", "你好，世界", "こんにちは世界", "مرحبا بالعالم",
 	"नमस्ते दुनिया", "สวัสดีชาวโลก", "😀 👩‍👩‍👧 🇩🇪", "<|im_start|>user\nhi<|im_end|>", "!@#$%^&*()_+-=[]{}|;':\",./<>?"}
 
-// mostKL are the greatest mean divergences, in nats a token, of a file's predictions from the model's: some times what
-// good files of small models have.
+// mostKL has the maximum mean divergence of a file's predictions from the model's by type, in nats per token: a few
+// times what good files of small models have.
 var mostKL = map[gguf.Type]float64{gguf.F32: 0.01, gguf.F16: 0.01, gguf.BF16: 0.02, gguf.Q8_0: 0.03, gguf.Q6_K: 0.1,
 	gguf.Q5_K: 0.2, gguf.Q4_K: 0.6, gguf.Q4_0: 0.8}
 
 // comparedBytes limits the log-probabilities that are kept to be compared.
 const comparedBytes, comparedTokens = 128 << 20, 512
 
-// checkFile compares a file with the model whose weights are tensors, and prints how. If they differ too much, or
-// cannot be compared, it renames the file and returns an error.
+// checkFile compares a file with the model whose weights are tensors, and prints the results. If they differ too much,
+// or cannot be compared, it renames the file and returns an error.
 func (o options) checkFile(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, tensors []hf.TensorData,
 	path string, mix gguf.Mix, stdout io.Writer, show *cli.Progress) error {
 	w := &checklist{out: stdout}
@@ -71,13 +71,13 @@ func (o options) checkFile(ctx context.Context, d *kernels.Device, c *hf.Checkpo
 		"--check=false writes it without comparing", err, aside)
 }
 
-// A checklist prints what is compared, and keeps what is wrong.
+// A checklist prints what is compared, and collects what is wrong.
 type checklist struct {
 	out   io.Writer
 	wrong []string
 }
 
-// line prints a line, and keeps it if it is not right.
+// line prints a line, and keeps it if it is wrong.
 func (w *checklist) line(right bool, what, format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	mark := "ok"
@@ -140,7 +140,7 @@ func (w *checklist) files(c, back *hf.Checkpoint, path string) {
 	w.line(len(missing) == 0, "ends", "tokens %v end an answer, the model's are %v", back.Generation.EOS, ends)
 }
 
-// sameIDs counts the probes that both tokenizers make the same tokens of.
+// sameIDs counts the probes that both tokenizers turn into the same tokens.
 func sameIDs(a, b *tokenizer.Tokenizer) (n int) {
 	for _, text := range probes {
 		same := true
@@ -155,8 +155,8 @@ func sameIDs(a, b *tokenizer.Tokenizer) (n int) {
 	return n
 }
 
-// mostOff are the greatest distances of a weight in the file from the model's, as shares of its norm. What is in
-// another place is off by more than 1, and rounding by a tenth of the limit, or by half in four bits.
+// mostOff returns the maximum distance of a weight in the file from the model's, as a share of its norm. A weight in
+// the wrong place is off by more than 1, and rounding by a tenth of the limit, or by half of it in four bits.
 func mostOff(t tensor.DType, stored string) float64 {
 	switch {
 	case t.Quantized():
@@ -218,7 +218,7 @@ func (o options) checkWeights(ctx context.Context, d *kernels.Device, c, back *h
 	return nil
 }
 
-// compared returns texts to be predicted: reference answers, or tokens by chance if the model cannot read them. None is
+// compared returns texts to be predicted: reference answers, or random tokens if the model cannot read them. None is
 // longer than the model's sliding window, because the file's attention has none.
 func (o options) compared(ctx context.Context, c *hf.Checkpoint) (texts []model.Batch, what string, err error) {
 	limit := max(1, min(comparedTokens, comparedBytes/(4*c.Config.Vocab)))

@@ -57,7 +57,7 @@ func TestGGUF_ReadsBack(t *testing.T) {
 }
 
 // TestGGUF_GPTQ writes Q4_0 with both roundings: only the matrices in layers may differ, in as many bytes, and GPTQ's
-// predictions are nearer to the model's, 0.042 nats a token instead of 0.071.
+// predictions are nearer to the model's, 0.042 nats per token instead of 0.071.
 func TestGGUF_GPTQ(t *testing.T) {
 	nearest, said := exported(t, data.StarterName, "--gguf", "q4_0")
 	gptq, saidGPTQ := exported(t, data.StarterName, "--gguf", "Q4_0", "--rounding", "gptq", "--text", "64")
@@ -126,7 +126,8 @@ func TestGGUF_ChecksWhatItCan(t *testing.T) {
 	}
 }
 
-// TestGGUF_ReadsTheTokenizerFirst has a file beside a tokenizer that cannot be read: nothing is written to be compared.
+// TestGGUF_ReadsTheTokenizerFirst has a file next to a tokenizer that cannot be read: no file is written just to be
+// compared.
 func TestGGUF_ReadsTheTokenizerFirst(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "new", "x.gguf")
 	expect.OK(t, os.CopyFS(in, os.DirFS(tinyBase)))
@@ -172,7 +173,7 @@ func TestGGUF_Usage(t *testing.T) {
 	}
 }
 
-// llamaLimits are the greatest relative errors of llama.cpp's logits: with weights of 16 bits and fewer it rounds
+// llamaLimits has the maximum relative errors of llama.cpp's logits: with weights of 16 bits and fewer it rounds
 // activations to F16 or 8 bits.
 var llamaLimits = map[string]float64{"f32": 1e-5, "f16": 2e-3, "bf16": 1e-2, "q8_0": 0.05, "q6_k": 0.05, "q5_k_m": 0.05,
 	"q4_k_m": 0.05, "q4_0": 0.05}
@@ -241,7 +242,7 @@ func sameText(t *testing.T, c *hf.Checkpoint, theirs *llamacpp.Model) {
 	for i, id := range want {
 		logits := logitsOf(t, c, append(slices.Clone(prompt), want[:i]...))
 		last := logits[len(logits)-c.Config.Vocab:]
-		// Sums in another order may choose between tokens that are as likely.
+		// Sums in another order may decide between equally likely tokens.
 		if last[argmax(last)]-last[id] > 1e-4 {
 			t.Fatalf("token %d of a greedy answer is %d in llama.cpp, and %d here", i, id, argmax(last))
 		}
@@ -265,7 +266,7 @@ func logitsOf(t *testing.T, c *hf.Checkpoint, ids []int32) (all []float32) {
 	return all
 }
 
-// TestGGUF_AdapterInLlamaCPP compares an adapter beside its base in llama.cpp with the merged model here.
+// TestGGUF_AdapterInLlamaCPP compares an adapter next to its base in llama.cpp with the merged model here.
 func TestGGUF_AdapterInLlamaCPP(t *testing.T) {
 	adapter := adapterOf(t, `, "use_rslora": true`, "", nil)
 	base, _ := exported(t, tinyBase, "--gguf", "f32")

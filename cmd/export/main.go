@@ -73,7 +73,7 @@ type options struct {
 }
 
 func main() {
-	// If a reader such as head or tee is gone, the rest is not shown, but everything is written under its name.
+	// If a reader such as head or tee is gone, the rest is not shown, but everything is still written under its name.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -169,7 +169,8 @@ func (o *options) flags(stdout, notes io.Writer) *cli.Flags {
 	return f
 }
 
-// checkFirst reports arguments that are invalid whether MODEL is an adapter or not: on the hub, it takes time to know.
+// checkFirst reports arguments that are invalid whether MODEL is an adapter or not: on the hub, finding that out takes
+// time.
 func (o options) checkFirst(paths []string) error {
 	switch {
 	case len(paths) != 2:
@@ -203,7 +204,7 @@ func (o options) check(paths []string, given func(flag string) bool) error {
 	return o.checkRounding(given)
 }
 
-// checkRounding reports invalid flags of how weights are rounded, and of the threads for that.
+// checkRounding reports invalid flags for how weights are rounded, and for the threads that do it.
 func (o options) checkRounding(given func(flag string) bool) error {
 	switch {
 	case o.rounding != "gptq" && o.rounding != "nearest":

@@ -170,7 +170,7 @@ func TestFullDisk_LeavesNothing(t *testing.T) {
 	}
 }
 
-// TestTemplateFlag_OwnTemplate quantizes a model that has a chat template with a name, and none that is the default.
+// TestTemplateFlag_OwnTemplate quantizes a model that has a named chat template, but no default one.
 func TestTemplateFlag_OwnTemplate(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	expect.OK(t, os.CopyFS(in, os.DirFS("../../infer/testdata/tiny/base")))

@@ -64,8 +64,8 @@ type encoder struct {
 	rows int // of embeddings
 }
 
-// encode returns a conversation as tokens. It is an error if the vocabulary lacks one of its characters, as that of a
-// model trained with --vocab chars may.
+// encode returns a conversation as tokens. It is an error if the vocabulary lacks one of its characters, as may happen
+// with a model trained with --vocab chars.
 func (e *encoder) encode(c dataset.Conversation) (training.Example, error) {
 	for _, m := range c.Messages {
 		if r, missing := e.Tokenizer.Missing(m.Content); missing {
@@ -79,7 +79,7 @@ func (e *encoder) encode(c dataset.Conversation) (training.Example, error) {
 	return x, err
 }
 
-// calibration returns the first conversations of the starter dataset, as many as are not empty of n.
+// calibration returns the first n conversations of the starter dataset, without the empty ones.
 func (e *encoder) calibration(ctx context.Context, n int) (text []model.Batch, err error) {
 	source, err := dataset.OpenConversations(ctx, dataset.StarterSpec, dataset.Options{Starter: data.Starter})
 	if err != nil {
@@ -137,7 +137,8 @@ func tokens(batches []model.Batch) (n int) {
 	return n
 }
 
-// perplexity returns e to the mean loss of answers. It calls load, unless it is nil, before it uses a layer.
+// perplexity returns e to the power of the mean loss of answers. If load is not nil, perplexity calls it before it
+// uses a layer.
 func perplexity(ctx context.Context, m *model.Model, load func(ctx context.Context, layer int) error,
 	answers []model.Batch, progress func(what string, share float64)) (float64, error) {
 	layers, all := m.Config().Layers, tokens(answers)

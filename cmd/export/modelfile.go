@@ -16,10 +16,10 @@ import (
 	"restyle/tokenizer"
 )
 
-// modelfileEnd is the end of the name of the Modelfile beside a GGUF file.
+// modelfileEnd is the ending of the name of the Modelfile next to a GGUF file.
 const modelfileEnd = ".Modelfile"
 
-// writeModelfile writes a Modelfile of ollama beside a GGUF file, and returns its path.
+// writeModelfile writes a Modelfile for ollama next to a GGUF file, and returns its path.
 func writeModelfile(out string, c *hf.Checkpoint) (path string, err error) {
 	path = beside(out, modelfileEnd)
 	return path, disk.Write(path, []byte(modelfile(filepath.Base(out), c)), 0o666)
@@ -64,8 +64,8 @@ func modelfile(file string, c *hf.Checkpoint) string {
 }
 
 // ollamaTemplate returns a chat template in the language of Go's text/template, as ollama reads it. bos, which ollama
-// adds, is left out. ok is false if the template is none that puts fixed text around each message, perhaps after a
-// system message that it has by default: the text is found by rendering conversations, and then tried on others.
+// adds, is left out. ok is false if the template does not just put fixed text around each message, perhaps after a
+// default system message. ollamaTemplate finds that text by rendering conversations, and then tries it on others.
 func ollamaTemplate(t chat.Template, bos string) (text string, ok bool) {
 	const system, user, answer, last = "SYSTEM1", "USER1", "ANSWER1", "USER2"
 	whole := render(t, bos, true, "system", system, "user", user, "assistant", answer, "user", last)

@@ -12,11 +12,11 @@ import (
 	"restyle/model"
 )
 
-// moves are how far an adapter moves the weights of each layer, by module. The experts of a layer count together.
+// moves has how far an adapter moves the weights of each layer, by module. The experts of a layer count together.
 type moves struct {
 	cells   map[cell]hf.Difference
 	columns []string // in the order of the first layer
-	low     []cell   // of those, the ones that A and B move
+	low     []cell   // the cells that A and B move
 }
 
 type cell struct {

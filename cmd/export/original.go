@@ -9,7 +9,7 @@ import (
 	"restyle/model"
 )
 
-// An original is the model in IN. It keeps one layer's weights in memory, those that load has read, and the weights
+// An original is the model in IN. It keeps in memory the weights of the layer that load has read last, and the weights
 // outside of layers.
 type original struct {
 	*model.Model
@@ -28,7 +28,7 @@ func openOriginal(ctx context.Context, d *kernels.Device, c *hf.Checkpoint) (*or
 	return o, nil
 }
 
-// load reads the weights of a layer, or those outside of layers.
+// load reads the weights of a layer, or the weights outside of layers.
 func (o *original) load(ctx context.Context, layer int) error {
 	return o.c.Load(ctx, o.Device(), inLayer(o.Model, layer), nil)
 }

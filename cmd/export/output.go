@@ -16,7 +16,7 @@ import (
 	"restyle/internal/disk"
 )
 
-// Names of files in OUT besides the model's.
+// Names of files in OUT other than the model's.
 const recordName, lockName, cardName = "export.json", "export.lock", "README.md"
 
 // A record is the contents of export.json, which says what the model was made from and how. chat and bench quality
@@ -31,7 +31,7 @@ type record struct {
 	Rounding string `json:"rounding,omitempty"`
 }
 
-// checkFree returns an error if the directory has other files than a killed export leaves.
+// checkFree returns an error if the directory has files other than a killed export leaves.
 func checkFree(dir string) error {
 	entries, err := disk.ReadDir(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func probe(dir string) error {
 	return nil
 }
 
-// missing returns which of a directory and its parents do not exist, the innermost first.
+// missing returns the directories among dir and its parents that do not exist, the innermost first.
 func missing(dir string) (list []string) {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
@@ -75,7 +75,7 @@ func missing(dir string) (list []string) {
 	}
 }
 
-// removeEmpty removes those directories that are empty, the innermost first.
+// removeEmpty removes the directories that are empty, the innermost first.
 func removeEmpty(dirs []string) {
 	for _, dir := range dirs {
 		_ = os.Remove(dir)
@@ -124,7 +124,7 @@ func (o options) record(in string) record {
 	return r
 }
 
-// absolute returns a name of a model that means it from every directory.
+// absolute returns a name that means the same model in every directory.
 func absolute(name string) string {
 	if hf.IsPath(name) && name != data.StarterName {
 		if path, err := filepath.Abs(name); err == nil {

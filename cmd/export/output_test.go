@@ -13,7 +13,7 @@ import (
 )
 
 // TestLeftovers_AreCompleted makes OUT, and looks at what a kill before each change of the disk would leave: a second
-// run takes it for its own and completes it. The complete model, and a directory with a file of the user's, are
+// run recognizes it as its own and completes it. The complete model, and a directory with a file of the user's, are
 // refused.
 func TestLeftovers_AreCompleted(t *testing.T) {
 	dir := t.TempDir()

@@ -19,8 +19,8 @@ import (
 // answerTokens is the maximum number of tokens of an answer, as in bench quality.
 const answerTokens = 320
 
-// answers asks the models in IN and OUT the held-out questions, and grades the answers as bench quality does. Without a
-// Python, or without a sandbox for it, it only tells which answers parse.
+// answers asks the models in IN and OUT the held-out questions, and grades the answers as bench quality does. Without
+// a Python, or without a sandbox for it, answers only tells which answers parse.
 func (o options) answers(ctx context.Context, in, out string, questions []data.Question,
 	status *cli.StatusLine) (*quality.Report, error) {
 	style, err := voice.Load(voice.Default)
@@ -40,14 +40,14 @@ func (o options) answers(ctx context.Context, in, out string, questions []data.Q
 	return r, err
 }
 
-// A cost is what a model is before and after its weights are quantized.
+// A cost compares a model before and after its weights are quantized.
 type cost struct {
 	bytes      [2]float64      // 0 if they were not counted
 	perplexity [2]float64      // 0 if it was not measured
 	answers    *quality.Report // of both models; nil if they were not asked
 }
 
-// print prints the closing table, of what is known.
+// print prints the closing table, as far as the results are known.
 func (c cost) print(out io.Writer) error {
 	if c.bytes[0] == 0 {
 		return nil

@@ -27,11 +27,11 @@ func (o options) calibrates() bool {
 // heldOut returns the questions whose reference answers give the perplexity.
 var heldOut = func() ([]data.Question, error) {
 	questions, err := data.Questions()
-	// Those of groups may refer to an answer before, and their checks take many answers.
+	// Questions of groups may refer to an earlier answer, and their checks take many answers.
 	return slices.DeleteFunc(questions, func(q data.Question) bool { return q.Group != "" }), err
 }
 
-// quantize does the work, from the model in IN to that in OUT, and prints what it costs.
+// quantize does the work, from the model in IN to the model in OUT, and prints what it costs.
 func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer, status *cli.StatusLine) error {
 	questions, err := heldOut()
 	if err != nil {
@@ -63,7 +63,7 @@ func (o options) quantize(ctx context.Context, in, out string, stdout io.Writer,
 // stopped is the error of a command that was interrupted after it had written OUT.
 type stopped struct{ out string }
 
-// Error says what is there.
+// Error says what OUT contains.
 func (e *stopped) Error() string {
 	return e.out + " is complete, but not everything is measured"
 }
@@ -74,7 +74,7 @@ func open(ctx context.Context, name string, status *cli.StatusLine) (*hf.Checkpo
 	return noted(c, err, status)
 }
 
-// newHub returns the hub, which says on the status line what it does.
+// newHub returns the hub, which shows on the status line what it is doing.
 func newHub(status *cli.StatusLine) *hub.Hub {
 	h := hub.FromEnv()
 	h.Waiting = func(message string) { fmt.Fprintln(status, cli.Clean(message)) }
@@ -179,7 +179,8 @@ func nearest(ctx context.Context, d *kernels.Device, c *hf.Checkpoint, q model.Q
 	return m, nil
 }
 
-// perplexities measures the perplexity of answers before and after, and prints that with INT8 activations.
+// perplexities measures the perplexity of answers before and after quantization, and prints the perplexity with INT8
+// activations.
 func (o options) perplexities(ctx context.Context, answers []model.Batch, before *original, after *model.Model,
 	stdout io.Writer, show *cli.Progress) (of [2]float64, err error) {
 	measure := func(task string, m *model.Model, load func(context.Context, int) error) (float64, error) {

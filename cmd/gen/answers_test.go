@@ -14,8 +14,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestDeviatingServers has servers that deviate from OpenAI's format, each in several ways. None of their answers is
-// lost.
+// TestDeviatingServers has servers that deviate from OpenAI's format, each in several ways, and checks that none of
+// their answers is lost.
 func TestDeviatingServers(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -75,13 +75,13 @@ func TestDeviatingServers(t *testing.T) {
 	}
 }
 
-// TestUselessAnswers_StopTheRun has a server whose answers are of no use after some: gen must stop soon, say why, and
-// resume once the server works, with the cost of the whole run.
+// TestUselessAnswers_StopTheRun has a server whose answers become useless, from the start or later: gen must stop
+// soon, say why, and resume once the server works, with the cost of the whole run.
 func TestUselessAnswers_StopTheRun(t *testing.T) {
 	t.Parallel()
 	const most = 20 + 80 // and one of each of the 80 rows, which a busy machine may check later
 	source := tasks(t, 8*faultRows)
-	// gen stops after 20 in a row: up to three others of the four in flight may be checked before it does.
+	// gen stops after 20 useless answers in a row: up to three others of the four in flight may be checked before.
 	same := "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, I suppose it is fine. Somebody has " +
 		"to bother to write it down for you again, and that somebody is me.\n\n[[CODE_1]]"
 	for name, c := range map[string]struct {
@@ -155,8 +155,8 @@ func TestUselessAnswers_StopTheRun(t *testing.T) {
 	}
 }
 
-// TestRefusedFields has servers that refuse a field of the request. The message says how to leave it out, and with that
-// gen makes its rows.
+// TestRefusedFields has servers that refuse a field of the request. The message must say how to leave it out, and gen
+// must make its rows with that.
 func TestRefusedFields(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 20)
@@ -192,7 +192,7 @@ func TestRefusedFields(t *testing.T) {
 	}
 }
 
-// TestModelIDs names models as people do, whose servers list them otherwise.
+// TestModelIDs names models as people do, while the servers list them under other ids.
 func TestModelIDs(t *testing.T) {
 	s := newServer(t, nil)
 	s.set(func() { s.models = []string{"models/gemini-2.5-flash", "llama3:latest", "Qwen/Qwen3-8B"} })

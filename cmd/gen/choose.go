@@ -84,7 +84,7 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	return g.remote, nil
 }
 
-// connect opens a pool and asks its servers for their models. If model is empty, it takes the only one there is.
+// connect opens a pool and asks its servers for their models. If model is empty, connect takes the only one there is.
 func (g *gen) connect(
 	ctx context.Context, urls []string, key secret.Secret, model string,
 ) (*openai.Pool, string, error) {
@@ -137,7 +137,8 @@ func (g *gen) connect(
 	return nil, "", cli.Usagef("several models: name one with --model: %s", shorten(served))
 }
 
-// bare returns an id of a model without what servers let one leave out: Google's "models/", Ollama's ":latest".
+// bare returns the id of a model without the parts that servers let users leave out: Google's "models/", Ollama's
+// ":latest".
 func bare(id string) string {
 	id, _, _ = strings.Cut(strings.TrimPrefix(strings.ToLower(id), "models/"), ":")
 	return id
@@ -186,7 +187,7 @@ func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
 const maxLooked = 1000
 
 // chooseLanguage has answers in prose restated if none of the first rows has code and no language is given. The
-// built-in rewriter keeps them as they are, and needs a style that can write around them.
+// built-in rewriter keeps such answers as they are, and needs a style that can write around them.
 func (g *gen) chooseLanguage(ctx context.Context) error {
 	found := ""
 	switch {
@@ -221,8 +222,8 @@ func (g *gen) chooseLanguage(ctx context.Context) error {
 	return nil
 }
 
-// proseRows returns how many rows it looked at, 0 if one of them has code. It leaves rows that cannot be read to the
-// run.
+// proseRows returns how many rows it looked at, or 0 if one of them has code. It leaves rows that cannot be read to
+// the run.
 func (g *gen) proseRows(ctx context.Context) (int, error) {
 	src, err := g.open(ctx, g.sources...)
 	if err != nil {

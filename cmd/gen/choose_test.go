@@ -36,7 +36,7 @@ func listing(t *testing.T, models string) string {
 	return s.URL + "/v1"
 }
 
-// TestConnect checks which model is taken of those that servers list.
+// TestConnect checks which of the models that servers list gen takes.
 func TestConnect(t *testing.T) {
 	nine := "a,b,c,d,e,f,g,h,i"
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func TestChooseLanguage(t *testing.T) {
 	}
 }
 
-// TestWarnIfDead checks when it is said that no server answers: once, until one does.
+// TestWarnIfDead checks when gen prints that no server answers: once, until one does.
 func TestWarnIfDead(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(429) }))
 	defer slow.Close()

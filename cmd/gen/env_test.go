@@ -31,8 +31,8 @@ func keysOf(s *server) (got func() map[string]bool) {
 }
 
 // TestKeyFromElsewhere_NotSentToDotEnvAddress checks that an address from .env never gets a key from elsewhere: for
-// each place of the teacher's address and of the key, and for a judge at the teacher's servers, at another and, by its
-// own flag, at the same one.
+// each place of the teacher's address and of the key, and for a judge at the teacher's servers, at another server and,
+// by its own flag, at the same one.
 func TestKeyFromElsewhere_NotSentToDotEnvAddress(t *testing.T) {
 	const fromFile = "sk-file-0123456789abcdefghij"
 	source := tasks(t, 20)

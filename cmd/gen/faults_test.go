@@ -29,7 +29,7 @@ const faultRows = 24
 var slow = []string{"slow first byte", "keep-alive comments and nothing else", "stall in the middle",
 	"an endless answer"}
 
-// hurry returns flags by which a fault that ends only by a timeout takes little time. They do not change the
+// hurry returns flags with which a fault that ends only by a timeout takes little time. They do not change the
 // requests.
 func hurry(fault string) []string {
 	if !slices.Contains(slow, fault) {
@@ -190,7 +190,7 @@ var faults = []struct {
 	}, cli.Failed, "if you trust the new location"},
 }
 
-// damage are the faults of a server's answers, which a retry may mend. If they stay, running again does not help.
+// damage are the faults of a server's answers, which a retry may fix. If they stay, running again does not help.
 var damage = []string{"cut off without a finish reason", "cut off but for the end mark", "invalid JSON",
 	"chunks out of order", "the whole answer twice"}
 
@@ -532,8 +532,8 @@ func TestEndlessAnswer_StopsAtLimit(t *testing.T) {
 	}
 }
 
-// TestContentFilter_RefusesAnswers checks that gen accepts no answer that the teacher's own filter ended, and asks once
-// more for each.
+// TestContentFilter_RefusesAnswers checks that gen accepts no answer that the teacher's own filter ended, and asks
+// once more for each of them.
 func TestContentFilter_RefusesAnswers(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)

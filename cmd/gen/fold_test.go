@@ -7,7 +7,7 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestFoldSystem runs gen with servers whose chat templates take no system prompt, each with its own words for that.
+// TestFoldSystem runs gen with servers whose chat templates take no system prompt. Each says so in its own words.
 func TestFoldSystem(t *testing.T) {
 	source := tasks(t, 40)
 	for _, c := range []struct {

@@ -32,7 +32,7 @@ import (
 // gen is one invocation of the command.
 type gen struct {
 	*options
-	key, baseKey   secret.Secret // OPENAI_API_KEY; what the servers of --base-url get of it: all or nothing
+	key, baseKey   secret.Secret // OPENAI_API_KEY; what the servers of --base-url get of it: all of it or nothing
 	stdout, stderr io.Writer
 	status         *cli.StatusLine // stderr writes to it
 	start          time.Time
@@ -151,7 +151,7 @@ func (g *gen) count(ctx context.Context, spec string) (int, error) {
 	}
 }
 
-// each joins what f returns of every source.
+// each joins what f returns for every source.
 func (g *gen) each(f func(*dataset.Source) string) string {
 	var parts []string
 	for _, src := range g.src.List {
@@ -315,7 +315,7 @@ func (g *gen) openJournal(t teacher.Teacher) (*teacher.Journal, error) {
 	return j, nil
 }
 
-// newRun returns the run that the flags describe, and what ends it.
+// newRun returns the run that the flags describe, and a function that ends it.
 func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end func(), err error) {
 	r = &teacher.Run{
 		Style: g.voice, Teacher: t, Source: g.src, Journal: j, Seed: uint64(g.seed), Rows: g.rows, Comments: g.comments,
@@ -334,7 +334,7 @@ func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end
 
 // make makes the dataset, the main job of gen.
 func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
-	// The heap is mostly what is known of the accepted rows, which stays: the default would let it double.
+	// The heap consists mostly of what is known about the accepted rows, which stays: the default would let it double.
 	defer debug.SetGCPercent(debug.SetGCPercent(30))
 	out, err := output.Create(g.out)
 	if err != nil {
@@ -463,7 +463,7 @@ func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committ
 		seconds(time.Since(g.start)), g.cost(sum), sum})
 }
 
-// sayProblems prints a summary of the run, and what a person should know of its answers.
+// sayProblems prints a summary of the run, and what the user should know about its answers.
 func (g *gen) sayProblems(sum teacher.Summary, err error) {
 	teacher.WriteSummary(g.stderr, sum)
 	g.sayProse(sum.Prose)
@@ -510,7 +510,8 @@ func (g *gen) sayRetries() {
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// cost returns what the tokens cost in US dollars, those of earlier parts of the run too, nil if no prices were given.
+// cost returns what the tokens cost in US dollars, including the tokens of earlier parts of the run, or nil if no
+// prices were given.
 func (g *gen) cost(sum teacher.Summary) *float64 {
 	if g.priceIn == 0 && g.priceOut == 0 {
 		return nil
@@ -547,7 +548,7 @@ func (g *gen) partialRows() int {
 	return len(certs)
 }
 
-// removePartial deletes the rows that an earlier part of the run saved; the present part has them too.
+// removePartial deletes the rows that an earlier part of the run saved; the present part also has them.
 func (g *gen) removePartial() {
 	os.Remove(g.partial())
 	os.Remove(dataset.CertificatePath(g.partial()))

@@ -459,7 +459,7 @@ func TestBatch_EqualsLive(t *testing.T) {
 		if o.code == cli.Done {
 			break
 		}
-		// The same results once more change nothing.
+		// Reading the same results again changes nothing.
 		if o := invoke(t, append(args, "--ingest-batch", results)...); !strings.Contains(o.stderr, " 0 new answers") {
 			t.Errorf("round %d, again: %v", round, o)
 		}
@@ -593,7 +593,7 @@ func TestFewRows(t *testing.T) {
 }
 
 // TestProgress checks the progress without a terminal: separate lines, without control characters. The server delays
-// its answers until there is one.
+// its answers until there is a line.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr said
@@ -618,8 +618,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestPartialRows_StayIfMore checks that the rows so far of an earlier part of a run stay if the present part
-// has fewer: it stopped before it had decided them all again.
+// TestPartialRows_StayIfMore checks that the rows that an earlier part of a run saved stay if the present part has
+// fewer, because it stopped before it had decided them all again.
 func TestPartialRows_StayIfMore(t *testing.T) {
 	f := newFolder(t)
 	g := &gen{options: &options{out: f.out}}

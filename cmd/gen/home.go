@@ -32,7 +32,7 @@ func (h home) given() bool { return h.model != "" }
 // homeURL is the base URL of such a teacher in the journal, the same in each run. The connections go to the socket.
 const homeURL = "http://localhost/v1"
 
-// The times that serve has to end after it was asked to, and between two looks whether it is ready.
+// The time that serve has to end after it was asked to, and the time between two checks whether it is ready.
 const (
 	homeEnds = 20 * time.Second
 	homeLook = 100 * time.Millisecond
@@ -98,17 +98,17 @@ func (g *gen) startHome(ctx context.Context) (*atHome, error) {
 	return t, nil
 }
 
-// A server's socket is in a directory of its own, in which gen locks homeLock as long as it runs.
+// A server's socket is in a directory of its own. gen locks homeLock there as long as it runs.
 const homePrefix, homeLock, homeSocket = "restyle-gen-socket-", ".restyle-gen-socket", "serve.sock"
 
-// leaveHome removes such a directory, unless there is something else in it.
+// leaveHome removes such a directory, unless it contains anything else.
 func leaveHome(dir string) error {
 	os.Remove(filepath.Join(dir, homeSocket))
 	return errors.Join(os.Remove(filepath.Join(dir, homeLock)), os.Remove(dir))
 }
 
-// homeDir makes a directory for the server's socket, and removes those that killed runs of this user have left, which
-// nobody has locked.
+// homeDir makes a directory for the server's socket, and removes the directories that killed runs of this user have
+// left, which no process has locked.
 func homeDir() (dir string, leave func(), err error) {
 	old, _ := filepath.Glob(filepath.Join(os.TempDir(), homePrefix+"*", homeLock))
 	for _, path := range old {
@@ -181,7 +181,7 @@ func (t *atHome) wait(ctx context.Context) error {
 	}
 }
 
-// get asks for a URL and decodes the answer into v, unless that is nil or the status is not 200.
+// get requests a URL and decodes the answer into v, unless v is nil or the status is not 200.
 func (t *atHome) get(ctx context.Context, client *http.Client, url string, v any) (status int, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

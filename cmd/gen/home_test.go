@@ -26,8 +26,8 @@ import (
 // value is the call from which on the server is gone, 0 for never.
 const asServe = "RESTYLE_TEST_AS_SERVE"
 
-// serveAtHome is command serve with the answers of a server of these tests. It writes what it is given to files beside
-// its model, whose name is a path here.
+// serveAtHome is command serve with the answers of a server of these tests. It writes what it is given to files next
+// to its model, whose name is a path here.
 func serveAtHome(args []string) int {
 	model, socket := args[0], args[slices.Index(args, "--unix")+1]
 	note := func(name, text string) { _ = os.WriteFile(model+"."+name, []byte(text), 0o600) }
@@ -145,8 +145,8 @@ func TestHome_Runs(t *testing.T) {
 	}
 }
 
-// TestHomeDir_RemovesWhatKillsLeave checks that a run removes the directories of runs that were killed, not of those
-// that are at work, nor what a link leads to.
+// TestHomeDir_RemovesWhatKillsLeave checks that a run removes the directories of killed runs, but not of running ones,
+// nor what a link leads to.
 func TestHomeDir_RemovesWhatKillsLeave(t *testing.T) {
 	temp, elsewhere := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)

@@ -26,15 +26,15 @@ import (
 // its answers until the process is dead, or the kernel ends the process at a byte of a file.
 type point struct {
 	name  string
-	call  int     // the server's call, from 1, from which it answers no more
-	half  bool    // but to that call it sends the beginning of its answer
+	call  int     // the server's call, from 1, from which on it no longer answers
+	half  bool    // but to that call it sends the start of its answer
 	size  int64   // maximum size of a file, which the journal reaches first
 	more  int64   // maximum bytes of the journal after its first record, which is the run's
 	share float64 // of the larger result file that may be written
 }
 
 var points = []point{
-	{name: "in the journal's first record", size: 200}, // more than a lock file has, which has the host's name
+	{name: "in the journal's first record", size: 200}, // larger than a lock file, which has the host's name
 	{name: "at the first byte of an answer's record", more: 1},
 	{name: "in an answer's record", more: 200},
 	{name: "before the first answer", call: 1},
@@ -236,8 +236,8 @@ func (k *killer) killSometime(r *killedRun) (hit bool) {
 	return hit
 }
 
-// account records what a kill has cost and checks what the process printed. asked is what the server was asked before
-// that process.
+// account records what a kill has cost and checks what the process printed. asked is what the server had been asked
+// before that process.
 func (k *killer) account(r *killedRun, asked map[string]int, stderr string) {
 	if strings.Contains(stderr, "checksums") || leak(stderr) != "" {
 		k.t.Errorf("after %d kills: %s", r.kills, stderr)

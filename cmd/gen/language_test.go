@@ -12,7 +12,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestLanguages rewrites answers in other languages than Python, and checks them again.
+// TestLanguages rewrites answers in languages other than Python, and checks them again.
 func TestLanguages(t *testing.T) {
 	nouns := []string{"prices", "scores", "lengths", "ages", "weights", "votes", "orders", "points", "marks", "speeds"}
 	var rows []map[string]string

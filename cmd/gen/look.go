@@ -62,7 +62,7 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 	return err
 }
 
-// place returns where a row of the source with this name is, for people.
+// place describes, for people, where a row of the source with this name is.
 func (g *gen) place(source string, row int) string {
 	if len(g.src.List) == 1 {
 		source = "the source"

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPreviewReadsNoMore checks that a preview asks about as many rows as it shows, whatever becomes of them, and does
-// not read the source to its end, which a run does before it pays for anything.
+// not read the source to its end, as a run does before it pays for anything.
 func TestPreviewReadsNoMore(t *testing.T) {
 	s := newServer(t, func(c call) bool { c.stream("no tag", "stop"); return true })
 	source := tasks(t, 40)
@@ -32,7 +32,7 @@ func TestPreviewReadsNoMore(t *testing.T) {
 	}
 }
 
-// TestDryRunPrices checks that each price is enough for an estimate, and none is none.
+// TestDryRunPrices checks that either price is enough for an estimate, and that without prices there is none.
 func TestDryRunPrices(t *testing.T) {
 	for prices, wants := range map[string]bool{"": false, "--price-in 2": true, "--price-out 2": true,
 		"--price-in 2 --price-out 2": true} {
@@ -44,7 +44,7 @@ func TestDryRunPrices(t *testing.T) {
 	}
 }
 
-// TestProgressTotal checks how many rows the bar is for: those asked for, else those of the source.
+// TestProgressTotal checks how many rows the bar is for: the requested rows, otherwise the rows of the source.
 func TestProgressTotal(t *testing.T) {
 	for rows, total := range map[int]int{0: 9, 3: 3} {
 		g := &gen{options: &options{}, sourceRows: 9, status: &cli.StatusLine{}}
@@ -57,8 +57,8 @@ func TestProgressTotal(t *testing.T) {
 	}
 }
 
-// TestEmitKeepsOldBatch writes a batch over another one, whose name is then said. It has a tenth of the rows to spare,
-// at least eight.
+// TestEmitKeepsOldBatch writes a batch over another one, and gen prints what that is called now. A batch has a tenth
+// of the rows to spare, at least eight.
 func TestEmitKeepsOldBatch(t *testing.T) {
 	f := newFolder(t)
 	file := f.dir + "/requests.jsonl"

@@ -32,7 +32,7 @@ func main() {
 		os.Exit(dataset.ChildMain())
 	}
 	ctx := cli.StopContext(cli.StopSignals...)
-	// Ctrl-C ends tee too: its closed pipe must not kill gen while it stops.
+	// Ctrl-C also ends tee: its closed pipe must not kill gen while it stops.
 	context.AfterFunc(ctx, func() { signal.Ignore(syscall.SIGPIPE) })
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -104,7 +104,7 @@ func (g *gen) exit(ctx context.Context, err error) int {
 	return cli.Failed
 }
 
-// remedy returns which flags may help after an error of the teacher package, "" if none does.
+// remedy returns which flags may help after an error of the teacher package, or "" if none does.
 func (g *gen) remedy(err error) string {
 	var different *teacher.DifferentRun
 	var unsuitable *teacher.Unsuitable
@@ -131,15 +131,15 @@ func (g *gen) remedy(err error) string {
 	return ""
 }
 
-// noSystem matches what servers and chat templates say of a system prompt that they do not take.
+// noSystem matches what servers and chat templates say about a system prompt that they do not take.
 var noSystem = regexp.MustCompile(`(?i)system (?:role|message|prompt|instruction)s?\b[^.]{0,30} not (?:be )?` +
 	`(?:supported|allowed|enabled)|developer instruction is not enabled|not support '?(?:the )?system\b|` +
 	`only user\b[^.]{0,40} roles are supported|: conversation roles must alternate`)
 
-// refusedField matches the refusal of a request for what is in it.
+// refusedField matches the refusal of a request because of what is in it.
 var refusedField = regexp.MustCompile(`(?s)(?:refused the request \(|: status )(?:400|422)\b.*`)
 
-// withoutFields returns how to leave out the fields of the request that a refusal names, "" if it names none.
+// withoutFields returns how to leave out the fields of the request that a refusal names, or "" if it names none.
 func (g *gen) withoutFields(refusal string) string {
 	refusal = refusedField.FindString(refusal)
 	if tooLong.MatchString(refusal) {
@@ -164,7 +164,7 @@ func (g *gen) withoutFields(refusal string) string {
 	return fmt.Sprintf("; to leave out what the server refuses: --extra '{%s}'", all)
 }
 
-// tooLong matches refusals of what is too long, which name max_tokens as well.
+// tooLong matches refusals of texts that are too long, which also name max_tokens.
 var tooLong = regexp.MustCompile(`(?i)context (?:length|window|size)|too large|reduce the length`)
 
 // quotedStop matches stop as the name of a field rather than as a word.

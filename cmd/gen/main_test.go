@@ -195,7 +195,7 @@ func (f folder) rejects(t testing.TB) (rows []dataset.Reject) {
 	return rows
 }
 
-// files returns the names of all files in the directory, except those of the work directory.
+// files returns the names of all files in the directory, except the files of the work directory.
 func (f folder) files(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir(f.dir)
@@ -295,8 +295,8 @@ func writeTasks(t testing.TB, n int, spoil func(i int, row map[string]string)) s
 	return path
 }
 
-// asGen is set in the environment of a process of this program that has to run gen; growth is the size that a file of
-// such a process may reach before it dies.
+// asGen is set in the environment of a process of this program that is to run gen; growth is the size that a file of
+// such a process may reach before the process dies.
 const asGen, growth = "RESTYLE_TEST_AS_GEN", "RESTYLE_TEST_GROWTH"
 
 // asCommand runs gen in such a process, instead of the tests.

@@ -18,7 +18,7 @@ func judging(c call) bool {
 	return err == nil && strings.HasPrefix(q.Messages[0].Content, "You compare two answers")
 }
 
-// rating is a fault with which the judge rates answers 1 to 5 by their hash, and refuses or says nothing about a few.
+// rating is a fault: the judge rates answers 1 to 5 by their hash, and refuses or says nothing about a few.
 func rating(c call) bool {
 	if !judging(c) {
 		return false

@@ -181,7 +181,7 @@ func (o *options) teacherFlags(f *cli.Flags) {
 	f.Add(&o.retries, "retries", "retries per request; a server's request to slow down does not count as one")
 }
 
-// check returns what is wrong with the flags alone, before anything is opened.
+// check returns what is wrong with the flags themselves, before anything is opened.
 func (o *options) check() error {
 	modes := 0
 	for _, on := range []bool{o.preview > 0, o.dryRun, o.report, o.emit != "", o.ingest != ""} {
@@ -272,7 +272,7 @@ func (o *options) checkExtra() error {
 	return nil
 }
 
-// checkHome returns which flags do not go with --teacher-model.
+// checkHome returns an error that names the flags that do not go with --teacher-model.
 func (o *options) checkHome() error {
 	others := o.teacher == "builtin" || len(o.baseURLs) > 0 || o.model != "" || o.emit != "" || o.ingest != ""
 	switch {
@@ -285,7 +285,7 @@ func (o *options) checkHome() error {
 	return nil
 }
 
-// checkTimesAndPrices returns which of the flags of these kinds is out of range.
+// checkTimesAndPrices returns an error if one of the flags of these kinds is out of range.
 func (o *options) checkTimesAndPrices() error {
 	for _, limit := range []struct {
 		flag string
@@ -307,7 +307,7 @@ func (o *options) checkTimesAndPrices() error {
 	return nil
 }
 
-// checkFiles returns which two flags name the same file, though each needs its own.
+// checkFiles returns an error if two flags name the same file, though each needs its own.
 func (o *options) checkFiles() error {
 	for i, source := range o.sources {
 		for _, before := range o.sources[:i] {

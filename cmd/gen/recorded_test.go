@@ -24,7 +24,7 @@ import (
 	"restyle/voice"
 )
 
-// failures are errors by which a run ends, by name.
+// failures are errors that end a run, by name.
 var failures = map[string]error{
 	"none": nil, "usage": cli.Usagef("--x: bad"), "incomplete": errIncomplete, "plain": errors.New("odd"),
 	"canceled": context.Canceled, "unsuitable": &teacher.Unsuitable{}, "cut": &teacher.Unsuitable{Cut: true},
@@ -35,7 +35,7 @@ var failures = map[string]error{
 
 var sha = regexp.MustCompile("[0-9a-f]{64}")
 
-// TestRecorded compares what flags, errors and summaries lead to with a record of it.
+// TestRecorded compares what flags, errors and summaries lead to with a recording.
 func TestRecorded(t *testing.T) {
 	records, err := filepath.Abs("testdata/recorded.txt")
 	expect.OK(t, err)
@@ -64,7 +64,7 @@ func TestRecorded(t *testing.T) {
 			}
 			return fmt.Sprintf("rows %d, language %s, work %s", g.rows, g.language, g.work)
 		},
-		"settings": func(a ...string) string { // what is shown of a run, and written into its journal
+		"settings": func(a ...string) string { // what is shown about a run, and written into its journal
 			g, said, err := start(a[0] + " --dry-run")
 			if err != nil {
 				return err.Error()
@@ -111,7 +111,7 @@ func TestRecorded(t *testing.T) {
 			g, _, _ := start(a[1])
 			return g.remedy(errors.New(a[0]))
 		},
-		"line": func(a ...string) string { // the line of progress after ten seconds, of a source of so many rows
+		"line": func(a ...string) string { // the progress line after ten seconds, for a source with the given number of rows
 			g, _, _ := start(a[0])
 			fmt.Sscan(a[2], &g.sourceRows)
 			var s teacher.Summary
@@ -142,7 +142,7 @@ func TestRecorded(t *testing.T) {
 				Data: disk.Outcome{State: disk.Replaced, Kept: "x.bak"}})
 			return regexp.MustCompile(`"seconds":[0-9.]+`).ReplaceAllString(fmt.Sprint(said, err), `"seconds":N`)
 		},
-		"download": func(a ...string) string { // of so many bytes, after what was shown just now if "soon"
+		"download": func(a ...string) string { // of the given number of bytes, just after the last one was shown if "soon"
 			g, said, _ := start("")
 			d := hub.Progress{Name: "x"}
 			fmt.Sscan(a[0], &d.Done, &d.Total)

@@ -25,7 +25,7 @@ import (
 )
 
 // A server is an OpenAI-compatible teacher. Its answers depend only on the conversation and the seed, so that two
-// servers agree. A fixed share of them is unusable, in every way that the checks are for.
+// servers agree. A fixed share of them is unusable, in every way that the checks look for.
 type server struct {
 	*httptest.Server
 

@@ -136,15 +136,15 @@ func TestReportFails(t *testing.T) {
 			t.Errorf("missing %q in %v", want, o)
 		}
 	}
-	// No other row says what row 10 says. It is said twice now, which so few rows may: only the copy fails.
+	// No other row says what row 10 says. It is said twice now, which is allowed with this few rows: only the copy fails.
 	if v := lastLine(t, o); v["clean"].(float64) != 18 || v["certified"].(float64) != 19 ||
 		!strings.Contains(o.stderr, "2 of 20 rows fail") {
 		t.Error(o)
 	}
 }
 
-// TestReportOnJoinedDatasets reports on rows with code and rows without, each with the certificate of its run, in the
-// order of the certificates, and some of them in another one.
+// TestReportOnJoinedDatasets reports on rows with code and rows without, each with the certificate of its run: once in
+// the order of the certificates, and once some of them in another order.
 func TestReportOnJoinedDatasets(t *testing.T) {
 	const joined = "../../data/teacher.jsonl"
 	out := filepath.Join(t.TempDir(), "data.jsonl")

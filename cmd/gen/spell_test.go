@@ -18,7 +18,7 @@ var (
 	accepted = regexp.MustCompile(`source rows \d+, accepted (\d+)`)
 )
 
-// number returns the number that a pattern finds in a text, -1 if none.
+// number returns the number that a pattern finds in a text, or -1 if there is none.
 func number(pattern *regexp.Regexp, text string) int {
 	m := pattern.FindStringSubmatch(text)
 	if m == nil {

@@ -86,7 +86,7 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
-// runWatched runs a process and returns its peak resident memory in MiB, 0 if the system does not report it. The
+// runWatched runs a process and returns its peak resident memory in MiB, or 0 if the system does not report it. The
 // kernel's own number for a child that has ended includes what its parent had when it forked.
 func runWatched(cmd *exec.Cmd) (peak float64, err error) {
 	if err := cmd.Start(); err != nil {

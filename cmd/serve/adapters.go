@@ -113,7 +113,7 @@ func (c *command) room(widths []int) (int, error) {
 	return room, nil
 }
 
-// attach loads an adapter beside the others.
+// attach loads an adapter next to the others.
 func (s *shared) attach(g guest) (m serve.Model, err error) {
 	c, err := g.On(s.base) // which needs no Close: its weights are the base's
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *command) loadAdapter(_ context.Context, name, path string) (m serve.Mod
 		}
 	}
 	if info, err := s.dir.Stat(inside); err != nil || !info.IsDir() {
-		return m, errors.New("no such directory in --adapter-dir") // what is elsewhere is nobody's business
+		return m, errors.New("no such directory in --adapter-dir") // what is elsewhere is no client's business
 	}
 	a, err := hf.OpenAdapterFS(rootFS{s.dir, inside}, name)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // TestClients_KilledAtRandom has clients that leave at random moments of random requests, with a cache too small for
 // all of them. Afterwards no request and no block is in use, and there are no more goroutines than before, and no more
-// memory is in use than after the first ones. With RESTYLE_LONG it goes on for 20 minutes.
+// memory is in use than after the first ones. With RESTYLE_LONG it runs for 20 minutes.
 func TestClients_KilledAtRandom(t *testing.T) {
 	url, _, _ := running(t, "starter", "--listen", "127.0.0.1:0", "--context", "256", "--cache", "512", "--sequences", "6",
 		"--queue", "10")

@@ -48,7 +48,7 @@ func (c *command) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer listener.Close() // the server does not if it is closed before it begins
+	defer listener.Close() // the server does not if it is closed before it starts
 	o := serve.Options{Keys: c.keys, Origins: c.origins, Body: int64(c.body), MaxTokens: c.maxTokens, Queue: c.queue,
 		Timeout: c.timeout, Slow: c.slow, Page: web.Files, Log: slog.New(slog.NewTextHandler(c.notes, nil))}
 	if c.dir != nil {
@@ -121,7 +121,7 @@ func (c *command) listener() (net.Listener, string, error) {
 		NextProtos: []string{"h2", "http/1.1"}}), "https://" + l.Addr().String(), nil
 }
 
-// listenUnix listens on a socket that only this user can open. It replaces one on which nobody listens any more.
+// listenUnix listens on a socket that only this user can open. It replaces one on which no process listens any more.
 func listenUnix(path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		conn, err := net.DialTimeout("unix", path, time.Second)

@@ -212,7 +212,7 @@ func wholeBlocks(tokens int) int {
 	return (tokens + model.PoolBlock - 1) / model.PoolBlock * model.PoolBlock
 }
 
-// poolOptions are those of a pool of one block.
+// poolOptions returns the options of a pool of one block.
 func (c *command) poolOptions(device *kernels.Device, config model.Config) model.PoolOptions {
 	rows := stepTokens
 	if !device.IsCPU() {
@@ -222,8 +222,8 @@ func (c *command) poolOptions(device *kernels.Device, config model.Config) model
 		Context: min(c.context, config.Positions())}
 }
 
-// cacheTokens returns how many tokens a pool keeps if --cache does not say: those of all --sequences, or as many as
-// half of the memory that is free beside it holds, for each of the models.
+// cacheTokens returns how many tokens a pool keeps if --cache does not say: enough for all --sequences, or as many as
+// fit in half of the memory that is otherwise free, for each of the models.
 func (c *command) cacheTokens(o model.PoolOptions, block, free int) int {
 	tokens := min(c.sequences*o.Context, free/2/max(len(c.models), c.engines)/block*model.PoolBlock)
 	return max(tokens, o.Context) // or one answer would not fit

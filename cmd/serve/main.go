@@ -1,4 +1,4 @@
-// Command serve answers the HTTP APIs of OpenAI and Anthropic with models of this machine. See -h.
+// Command serve implements the HTTP APIs of OpenAI and Anthropic with models on this machine. See -h.
 package main
 
 import (

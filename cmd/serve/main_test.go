@@ -168,7 +168,8 @@ func TestServe_EndsAnswersWhenTheTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestServe_UnixSocket listens on a socket, also where one has been left behind, and lists the digest of the weights.
+// TestServe_UnixSocket listens on a socket, also if an old one was left in its place, and lists the digest of the
+// weights.
 func TestServe_UnixSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
@@ -260,7 +261,7 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return cert, key, pool
 }
 
-// TestFlags_AreChecked checks what is refused before anything is loaded and, but for the template, before serve
+// TestFlags_AreChecked checks what is refused before anything is loaded and, except for the template, before serve
 // listens.
 func TestFlags_AreChecked(t *testing.T) {
 	for args, want := range map[string]string{

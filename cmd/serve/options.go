@@ -58,7 +58,7 @@ type options struct {
 	version                          bool
 }
 
-// A modelRef is a model to open, under the name that requests give it. base is that of an adapter, if it was given.
+// A modelRef is a model to open, under the name that requests give it. base is an adapter's base, if it was given.
 type modelRef struct{ name, path, base string }
 
 func defaults() *options {
@@ -242,8 +242,8 @@ func (o *options) name(args []string) error {
 	return nil
 }
 
-// named returns a model by an argument MODEL or NAME=MODEL. Without a name, that of a path is its last element, so
-// that nobody learns of the directories of this machine.
+// named returns a model by an argument MODEL or NAME=MODEL. Without a name, a path is named by its last element, so
+// that no client learns of the directories of this machine.
 func named(arg string) modelRef {
 	_, err := os.Stat(arg)
 	if name, path, ok := strings.Cut(arg, "="); ok && err != nil && name != "" && path != "" {
@@ -264,12 +264,12 @@ func loopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// names are the names under which requests come to a loopback address.
+// names returns the names under which requests come to a loopback address.
 func (o *options) names() []string {
 	host, _, _ := net.SplitHostPort(o.listen)
 	names := append([]string{"localhost", "127.0.0.1", "::1", host}, o.hosts...)
 	for i := range names {
-		names[i] = strings.ToLower(names[i]) // as those of requests are compared
+		names[i] = strings.ToLower(names[i]) // names in requests are compared this way
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -49,7 +49,8 @@ func (t *train) unread() (notes []string) {
 	return notes
 }
 
-// optimizerRow describes the optimizer's state. That of adapters always has 32 bits, and they need no master weights.
+// optimizerRow describes the optimizer's state. For adapters the state always has 32 bits, and they need no master
+// weights.
 func (t *train) optimizerRow() string {
 	if t.config.Adapts() && len(t.config.LoRAAlso)+len(t.config.TrainOnly) == 0 {
 		return "adamw, 32 bits"

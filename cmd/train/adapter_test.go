@@ -21,7 +21,7 @@ import (
 	"restyle/trainer"
 )
 
-// TestLoRA_ResumesAfterKill trains adapters beside quantized weights to the end, and again with a kill in between, and
+// TestLoRA_ResumesAfterKill trains adapters next to quantized weights to the end, and again with a kill in between, and
 // then one of them further, the same way. Both leave the same adapter, for the base that they name, and nothing of the
 // base's weights.
 func TestLoRA_ResumesAfterKill(t *testing.T) {
@@ -192,7 +192,7 @@ func TestLoRA_Refusals(t *testing.T) {
 	}
 }
 
-// TestLoRA_BesideGGUF trains adapters beside the blocks of a GGUF file. The adapter names the file, and both answer
+// TestLoRA_BesideGGUF trains adapters next to the blocks of a GGUF file. The adapter names the file, and both answer
 // together.
 func TestLoRA_BesideGGUF(t *testing.T) {
 	dir := t.TempDir()

@@ -64,7 +64,7 @@ func (t *train) hub() *hub.Hub {
 }
 
 // endOfText, turnStart and turnEnd are the special tokens of a new model, the last ones of its vocabulary: the end of a
-// text, and those of ChatML.
+// text, and ChatML's two.
 const endOfText, turnStart, turnEnd = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
 // newModel returns a new model: the given config, and a tokenizer that is given or made from the data.

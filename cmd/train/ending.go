@@ -24,8 +24,8 @@ type ending struct {
 	stopped     bool // by patience: more steps would have changed nothing
 }
 
-// Below fewSteps a run has hardly begun; enoughSteps is what is proposed. Above nearChance times the loss of chance, a
-// model knows hardly more than which tokens are frequent. Above pastBest times the best validation loss, the steps
+// Below fewSteps a run has hardly started; enoughSteps is what is proposed. Above nearChance times the loss of chance,
+// a model knows hardly more than which tokens are frequent. Above pastBest times the best validation loss, the steps
 // after the best one made the model worse on what it has not seen.
 const (
 	fewSteps, enoughSteps = 50, 100
@@ -80,7 +80,8 @@ func (o ending) betterLR() float64 {
 // rate formats a learning rate as people write it.
 func rate(v float64) string { return strconv.FormatFloat(v, 'g', 2, 64) }
 
-// ending returns what is known of the run. The loss is that of the validations, or if there were none, of the steps.
+// ending returns what is known of the run. The loss comes from the validations, or if there were none, from the
+// steps.
 func (o *outputs) ending(res trainer.Result) ending {
 	bestStep, best := -1, math.NaN()
 	if res.Best != nil {

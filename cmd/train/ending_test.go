@@ -137,8 +137,8 @@ func TestSamples_FitTheTerminal(t *testing.T) {
 	}
 }
 
-// TestEnding_OfCurve checks which losses count as those before and after a run: those of its validations if the first
-// was before the first step, and otherwise means of a tenth of the steps, of at most 20.
+// TestEnding_OfCurve checks which losses count as the ones before and after a run: the validation losses if the first
+// validation was before the first step, and otherwise means over a tenth of the steps, over at most 20.
 func TestEnding_OfCurve(t *testing.T) {
 	plan, err := trainer.NewPlan(trainer.DefaultConfig(), make([]training.Example, 9), nil)
 	expect.OK(t, err)

@@ -166,7 +166,7 @@ func (t *train) repeat(was *trainer.RunFile, result summary) error {
 	return cli.PrintJSON(t.stdout, result)
 }
 
-// summary returns the result of the run. If the weights are those of the best evaluation, so are loss and tone.
+// summary returns the result of the run. If the weights come from the best evaluation, so do loss and tone.
 func (t *train) summary(res trainer.Result, tone *float64) summary {
 	f := summary{
 		Out: t.out, Steps: res.Step, Skipped: res.Skipped, Examples: res.Examples, Tokens: res.Tokens, Padding: res.Padding,
@@ -280,7 +280,7 @@ func hubID(base string) string {
 	return ref.ID
 }
 
-// usage is the part of the model card that shows how to use the model, from its directory or repository.
+// usage returns the part of the model card that shows how to use the model, from its directory or repository.
 func (t *train) usage() string {
 	load, note := "model = AutoModelForCausalLM.from_pretrained(path)", ""
 	if t.config.Adapts() {
@@ -344,7 +344,7 @@ func (t *train) checkBatches(was trainer.RunFile) error {
 	return nil
 }
 
-// writeBatches writes the batches of all steps, beginning with first, to --write-batches.
+// writeBatches writes the batches of all steps, starting with first, to --write-batches.
 func (t *train) writeBatches(first int) error {
 	if t.batchesFile == "" {
 		return nil

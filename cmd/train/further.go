@@ -85,7 +85,7 @@ func sameAdapters(a, b lora.Spec, c model.Config) bool {
 	})
 }
 
-// adapterName is publicName for the adapter that is trained further.
+// adapterName returns what publicName does, for the adapter that is trained further.
 func (t *train) adapterName() string {
 	if path, err := filepath.Abs(t.adapter.Name); err == nil && hf.IsPath(path) {
 		return filepath.Base(path)

@@ -332,8 +332,8 @@ func TestGPURanges(t *testing.T) {
 	}
 }
 
-// TestGPUAdvice has other processes fill a GPU except for the memory of a run with one micro-batch per pass, of which
-// 435 MiB are the driver's context. The flags that train names must fit, including --max-memory, which makes passes
+// TestGPUAdvice has other processes fill a GPU except for the memory of a run with one micro-batch per pass, including
+// 435 MiB for the driver's context. The flags that train names must fit, including --max-memory, which makes passes
 // smaller.
 func TestGPUAdvice(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")

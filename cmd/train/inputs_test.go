@@ -114,7 +114,7 @@ func TestTextColumn(t *testing.T) {
 	if !strings.Contains(o.stdout, "plain text") || strings.Contains(o.stdout, "which the result is saved with") {
 		t.Error(o)
 	}
-	// Beside conversations, documents change no template, and rows are named in their own file.
+	// Next to conversations, documents change no template, and rows are named in their own file.
 	o = must(t, cli.Done, "--model", tinyBase, "--data", rows(t, 5), "--data", data, "--dry-run", "--out", out+"2")
 	if !strings.Contains(o.stdout, "; plain text, each row a document (text)") ||
 		!strings.Contains(o.stdout, "written out in 20 rows (1 of rows.jsonl, 3 of rows.jsonl") ||

@@ -101,7 +101,7 @@ func (t *train) exit(ctx context.Context, err error) int {
 	return cli.Failed
 }
 
-// again says how to go on after an error: a run that has begun has saved.
+// again says how to continue after an error: a run that has started has saved.
 func (t *train) again(err error) string {
 	if e := (*begun)(nil); t.resume || errors.As(err, &e) {
 		return "continue from the last checkpoint with the same command and --resume"

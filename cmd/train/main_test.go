@@ -301,7 +301,7 @@ func checkRecords(t *testing.T, out, csv string, f summary) {
 	if made.Result.Out = out; fmt.Sprintf("%+v", deref(made.Result)) != fmt.Sprintf("%+v", deref(f)) {
 		t.Errorf("run.json has %+v, and %+v was printed", deref(made.Result), deref(f))
 	}
-	// A token takes six operations per parameter, and those of attention.
+	// A token takes six operations per parameter, and the operations of attention.
 	if each := f.TFLOPS * 1e12 / f.TokensSec / 28832; each < 6 || each > 7 || f.Seconds < 0.999*seconds ||
 		f.Seconds > 1.001*seconds || f.Wall < f.Seconds || f.FirstStep <= 0 || f.FirstStep > f.Wall ||
 		f.PlannedMemory < 1<<20 || f.PeakMemory < 1<<20 {

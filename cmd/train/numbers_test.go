@@ -65,12 +65,12 @@ func mixtureConfig(t *testing.T, layers int) string {
 	return path
 }
 
-// TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses. Effects are counted where
-// they arrive: in the steps, the evaluations and the checkpoints of a run.
+// TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses. The test counts effects at
+// the end: in the steps, the evaluations and the checkpoints of a run.
 func TestNumberFlags_AtZero(t *testing.T) {
 	_, flags := newOptions(io.Discard, io.Discard)
 	mixture := mixtureConfig(t, 1)
-	// like checks that 0 gives the bits of one value, and not those of another.
+	// like checks that 0 gives the bits of one value, and not the bits of another.
 	like := func(name, same, other string, more ...string) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Helper()

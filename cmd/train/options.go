@@ -188,11 +188,11 @@ const defaultData = "data/passive_aggressive_data.json"
 // A dataFlag is --data: datasets, and the --columns that each has of its own.
 type dataFlag struct {
 	cli.Files
-	columns []string // by dataset; "" for those of all
+	columns []string // by dataset; "": the columns of all datasets
 	last    int      // index of the first dataset of the last --data
 }
 
-// Set adds a dataset, or those that match a pattern.
+// Set adds a dataset, or the datasets that match a pattern.
 func (d *dataFlag) Set(s string) error {
 	d.last = len(d.Files)
 	err := d.Files.Set(s)
@@ -200,7 +200,8 @@ func (d *dataFlag) Set(s string) error {
 	return err
 }
 
-// A columnsFlag is --columns: before the first --data those of all datasets, and after one its own.
+// A columnsFlag is --columns: before the first --data, it gives the columns of all datasets, and after a --data, its
+// own.
 type columnsFlag struct {
 	of  *dataFlag
 	all string
@@ -358,7 +359,7 @@ func (o *options) check(given func(flag string) bool) error {
 	return nil
 }
 
-// checkCSV returns an error if the file of --log-csv cannot be written, so that a run fails before it begins.
+// checkCSV returns an error if the file of --log-csv cannot be written, so that a run fails before it starts.
 func (o *options) checkCSV(out string) error {
 	if o.logCSV == "" || disk.Holds(out, o.logCSV) && !disk.Holds(out, filepath.Dir(filepath.Dir(o.logCSV))) {
 		return nil // nothing to write, or right in the directory that the run makes

@@ -162,7 +162,7 @@ func (o *outputs) step(s trainer.Step) {
 	}
 }
 
-// logs reports whether a step has a line of its own where there is no terminal.
+// logs reports whether a step has a line of its own if there is no terminal.
 func (o *outputs) logs(step int, now time.Time) bool {
 	due := o.logEvery > 0 && step%o.logEvery == 0 || o.logEvery == 0 && o.logged.due(now, lineEvery)
 	return due || step == 1 || step == o.job.Plan.Steps
@@ -270,7 +270,7 @@ func (o *outputs) fail(err error) {
 // csvInside reports whether the file of --log-csv is in the run's directory.
 func (t *train) csvInside() bool { return t.logCSV != "" && disk.Holds(t.dir, t.logCSV) }
 
-// lockCSV keeps other runs from writing the file of --log-csv until unlock is called. A run calls it before it begins,
+// lockCSV keeps other runs from writing the file of --log-csv until unlock is called. A run calls it before it starts,
 // or if the file is in its directory, which may yet be renamed, afterwards.
 func (t *train) lockCSV() (unlock func() error, err error) {
 	if t.logCSV == "" {
@@ -291,7 +291,7 @@ func (t *train) lockCSV() (unlock func() error, err error) {
 }
 
 // writeCSV writes the steps so far to the file of --log-csv, completely or not at all. Before it replaces a file that
-// is not the beginning of this run, it backs that up.
+// is not the start of this run, it backs up that file.
 func (o *outputs) writeCSV() error {
 	if o.logCSV == "" {
 		return nil

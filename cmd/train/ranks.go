@@ -93,7 +93,8 @@ func (t *train) begin() error {
 	return err
 }
 
-// follow is what ranks other than 0 do. They print nothing but errors, and end when rank 0 does, whatever signals come.
+// follow does the work of ranks other than 0. They print nothing but errors, and end when rank 0 does, whatever
+// signals come.
 func (t *train) follow(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	text, err := t.group.Share("the decisions for the device", nil)

@@ -44,7 +44,7 @@ func process(t testing.TB, code int, args ...string) outcome {
 	return o
 }
 
-// losses returns the loss of every step of a run, and those of its validations.
+// losses returns the loss of every step of a run, and of every validation.
 func losses(t testing.TB, out string) (list []float64) {
 	t.Helper()
 	lines, err := report.ReadMetrics[metricsLine](filepath.Join(out, "metrics.jsonl"))
@@ -227,7 +227,8 @@ func TestRanks_LostOne(t *testing.T) {
 	}
 }
 
-// TestRanks_ResumeOnOthers takes four steps on two ranks and four more on three: the losses are those of one rank.
+// TestRanks_ResumeOnOthers takes four steps on two ranks and four more on three: the losses are the same as on one
+// rank.
 func TestRanks_ResumeOnOthers(t *testing.T) {
 	data, dir := rows(t, 12), t.TempDir()
 	both := func(name, before, after string, flags ...string) []float64 {

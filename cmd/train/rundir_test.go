@@ -157,7 +157,7 @@ func TestOut_EveryKindOfPath(t *testing.T) {
 	}
 }
 
-// TestFinishedRun_StaysIfNextCannotStart checks that a run that cannot start leaves a finished one where it is.
+// TestFinishedRun_StaysIfNextCannotStart checks that a run that cannot start leaves a finished one in its place.
 func TestFinishedRun_StaysIfNextCannotStart(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "2")

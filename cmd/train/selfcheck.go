@@ -211,7 +211,8 @@ func (c *selfcheck) learns(ctx context.Context) error {
 	return nil
 }
 
-// judge compares the loss of a run with what it should be, and its weights with those of the run that was resumed.
+// judge compares the loss of a run with what it should be, and its weights with the weights of the run that was
+// resumed.
 func (c *selfcheck) judge(f summary, whole, resumed []byte) (same string) {
 	same = "resumed it ends with the same bits"
 	if !bytes.Equal(whole, resumed) {
@@ -226,7 +227,7 @@ func (c *selfcheck) judge(f summary, whole, resumed []byte) (same string) {
 	return same
 }
 
-// answers has the embedded model answer a question twice, and compares the answers.
+// answers lets the embedded model answer a question twice, and compares the answers.
 func (c *selfcheck) answers(ctx context.Context) (err error) {
 	c.status.Draw("asking the embedded model")
 	start := time.Now()

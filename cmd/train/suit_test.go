@@ -253,8 +253,8 @@ func TestNothingHeldOut(t *testing.T) {
 	}
 }
 
-// TestTensorBoard_ToneTagOfVoice checks that only the default voice, that of the original project, has the original's
-// tag in TensorBoard.
+// TestTensorBoard_ToneTagOfVoice checks that only the default voice, which is the original project's, has the
+// original's tag in TensorBoard.
 func TestTensorBoard_ToneTagOfVoice(t *testing.T) {
 	for style, want := range map[string]string{"passive-aggressive": "Metrics/Rudeness_Score",
 		"pirate": "Metrics/Tone_Score"} {

@@ -138,9 +138,9 @@ func (t *train) rows() (rows [][2]string) {
 	return rows
 }
 
-// unfusedRow says what a run without fused operations is, and what --fused would gain. The gain is that of training in
-// bf16: of the embedded model by bench train on several CPUs and an H200 (docs/bench/cpu and h200), and of Llama-3.2-1B
-// on an H200 (docs/bench/gpu.md).
+// unfusedRow says what a run without fused operations is, and what --fused would gain. The gain was measured in
+// training in bf16: for the embedded model by bench train on several CPUs and an H200 (docs/bench/cpu and h200), and
+// for Llama-3.2-1B on an H200 (docs/bench/gpu.md).
 func (t *train) unfusedRow() string {
 	switch {
 	case t.fused.String() != "none":

@@ -49,7 +49,7 @@ type train struct {
 	onlyText    bool // all data is plain text: it is continued, and nothing is asked
 	set         *training.Set
 	encoder     *training.Encoder
-	examples    []training.Example // those of set to train on
+	examples    []training.Example // the examples of set to train on
 	plan        *trainer.Plan      // as on the CPU
 	voice       *voice.Style       // for the tone of samples; nil without samples, and for data of no style
 
@@ -391,7 +391,7 @@ func (t *train) steps(ctx context.Context) (err error) {
 	return t.finish(result, out)
 }
 
-// begun is an error that occurs after a run has begun.
+// begun is an error that occurs after a run has started.
 type begun struct{ error }
 
 // Unwrap returns what went wrong.

@@ -20,7 +20,7 @@ type wattmeter struct {
 // lasts longer.
 const maxInterval = time.Minute
 
-// phase begins or ends to measure, if the run begins or ends to take steps.
+// phase starts or stops measuring if the run starts or stops taking steps.
 func (w *wattmeter) phase(p trainer.Phase, now time.Time) {
 	if steps := strings.HasPrefix(string(p), "step "); steps == w.since.IsZero() {
 		w.look(now)

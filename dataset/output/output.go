@@ -107,7 +107,7 @@ func (w *Writer) Commit() (Committed, error) {
 	return result, nil
 }
 
-// CommitAs is Commit with another path on the same file system. gen uses it to save a partial output.
+// CommitAs does what Commit does, with another path on the same file system. gen uses it to save a partial output.
 func (w *Writer) CommitAs(path string) (Committed, error) {
 	if w.data != nil {
 		w.data.path, w.certs.path = path, dataset.CertificatePath(path)

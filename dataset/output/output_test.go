@@ -239,7 +239,7 @@ func TestKill_BetweenRenames(t *testing.T) {
 	}
 }
 
-// writer writes two outputs in turns until it is killed.
+// writer writes two outputs alternately until it is killed.
 func writer(path string) int {
 	for i := 0; ; i++ {
 		o, err := Create(path)

@@ -44,7 +44,7 @@ func (r *Rejects) Write(reject dataset.Reject) error {
 	return nil
 }
 
-// Commit puts the file in place. If nothing was rejected there will be no file: one of an earlier run is renamed as
+// Commit puts the file in place. If nothing was rejected there will be no file: Commit renames one of an earlier run as
 // [disk.MoveToBackup] does.
 func (r *Rejects) Commit() (disk.Outcome, error) {
 	err := r.buffer.Flush() // an error of Write again

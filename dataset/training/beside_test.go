@@ -31,7 +31,7 @@ func TestLoad_MasksThoughtsAndTools(t *testing.T) {
 		all                 bool
 		want                []string // the examples, or the end of one after …
 		used, unused        string
-		masked, leftOut     int // masked counts parts of answers, leftOut rows with arguments in quotes, too
+		masked, leftOut     int // masked also counts parts of answers, and leftOut rows with arguments in quotes
 		err                 string
 	}{
 		{"masked", "chatml", masked, false,

@@ -53,10 +53,10 @@ type Encoder struct {
 
 // Encode renders a conversation with the chat template, and encodes and labels its tokens.
 //
-// The tokens before an answer are those of the prompt that chat gives the model, even if the tokenizer would join the
-// end of the question and the start of the answer into one token: Encode splits the text there. So the model learns an
-// answer from the prompt that it will follow. Some templates render the last prompt differently once it is answered
-// (Mistral v0.3 drops the system prompt); Encode renders it as chat does. If the prompt begins thoughts that the
+// The tokens before an answer are the tokens of the prompt that chat gives the model, even if the tokenizer would join
+// the end of the question and the start of the answer into one token: Encode splits the text there. So the model learns
+// an answer from the prompt that it will follow. Some templates render the last prompt differently once it is answered
+// (Mistral v0.3 drops the system prompt); Encode renders it as chat does. If the prompt starts thoughts that the
 // template leaves out of an answer, as DeepSeek-R1's does, the answer is a target with its thoughts, or with the end of
 // none.
 //
@@ -70,12 +70,12 @@ type Encoder struct {
 //
 // Encode truncates an example of more than Seq tokens at the end and returns the number of tokens that it dropped. The
 // rest of a truncated answer stays a target, without a token that ends it, so that the model does not learn to stop
-// there. If the prompt alone takes Seq tokens, there are no targets. An example without targets has no IDs.
+// there. If the prompt by itself takes Seq tokens, there are no targets. An example without targets has no IDs.
 //
 // Encode returns an error that names the row if the template rejects the conversation, and an error if no model could
-// learn to end an answer with these settings. Of a template that writes earlier answers in another way once there are
-// later messages, it is a [*chat.RefusedError] that says so. [Load] makes several examples of such a conversation, and
-// of a document that is too long.
+// learn to end an answer with these settings. For a template that writes earlier answers in another way once there are
+// later messages, the error is a [*chat.RefusedError] that says so. [Load] makes several examples of such a
+// conversation, and of a document that is too long.
 func (e *Encoder) Encode(c dataset.Conversation) (ex Example, truncated int, err error) {
 	if err := e.check(c.Text != ""); err != nil {
 		return Example{}, 0, fmt.Errorf("training: %w", err)
@@ -128,7 +128,7 @@ type row struct {
 	examples  []Example // those with targets
 	truncated []int     // tokens that each lost
 	apart     bool      // each answer is an example of its own
-	tooLong   bool      // there are no targets, because the prompt alone takes Seq tokens
+	tooLong   bool      // there are no targets, because the prompt by itself takes Seq tokens
 	masked    int       // answers that are Context
 	asides    int       // asides of other answers
 	seen
@@ -316,8 +316,8 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 	}
 }
 
-// unlabel takes what is not to be learned out of the targets: of messages that are Context the content, and the end of
-// answers after the prompt, and of others the asides.
+// unlabel removes from the targets what is not to be learned: the content of messages that are Context, which for
+// answers after the prompt includes the end, and the asides of other messages.
 func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message, prompt int) error {
 	answer := 0
 	for i, m := range messages {
@@ -348,8 +348,8 @@ func unlabel(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, message
 	return nil
 }
 
-// asides returns where the asides of a message are in the text, of which span is the content. It is nil if that is not
-// as it was, but for space around it, which templates trim.
+// asides returns where the asides of a message are in the text, in which span is the content. It returns nil if the
+// content is not as it was, except for space around it, which templates trim.
 func asides(text string, span chat.Span, m chat.Message) (parts []chat.Span) {
 	content := chat.Strip(m.Content)
 	if span == chat.Dropped || chat.Strip(text[span.Start:span.End]) != content {
@@ -363,7 +363,7 @@ func asides(text string, span chat.Span, m chat.Message) (parts []chat.Span) {
 }
 
 // render renders messages of a conversation, whose targets are the answers after its prompt. The text before the last
-// answer is exactly that of the prompt that chat gives.
+// answer is exactly the prompt that chat gives.
 func (e *Encoder) render(messages []chat.Message, c dataset.Conversation) (chat.Rendered, error) {
 	o, prompt := e.Chat, c.Prompt
 	o.AddGenerationPrompt = false
@@ -400,7 +400,7 @@ func (e *Encoder) render(messages []chat.Message, c dataset.Conversation) (chat.
 	return p, nil
 }
 
-// shifted appends to spans others, moved by some bytes. It joins those that touch, and leaves out empty ones.
+// shifted appends others to spans, moved by some bytes. It joins spans that touch, and leaves out empty ones.
 func shifted(spans []chat.Span, by int, others ...chat.Span) []chat.Span {
 	for _, s := range others {
 		s.Start, s.End = s.Start+by, s.End+by
@@ -424,8 +424,8 @@ func within(spans []chat.Span, from, to int) []chat.Span {
 	return parts
 }
 
-// tokens encodes a rendering. It encodes it in parts if the tokens before an answer would otherwise not be those of the
-// prompt.
+// tokens encodes a rendering. It encodes it in parts if the tokens before an answer would otherwise not be the
+// prompt's.
 func (e *Encoder) tokens(r chat.Rendered) tokenizer.Encoding {
 	whole := e.part(r, 0, len(r.Text))
 	from := 0

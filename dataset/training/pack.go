@@ -60,8 +60,8 @@ func (s *shelf) put(pack, room int) {
 	s.some[room/64] |= 1 << (room % 64)
 }
 
-// take removes and returns a pack with the least room for n tokens, of several the one that was put last. If there is
-// none, room is -1.
+// take removes and returns the pack with the least room for n tokens, or the one that was put last if there are
+// several. If there is none, room is -1.
 func (s *shelf) take(n int) (pack, room int) {
 	word := n / 64
 	found := s.some[word] &^ (1<<(n%64) - 1)

@@ -25,16 +25,16 @@ type Set struct {
 
 	Name, Revision, Format string // as of dataset.Conversations
 	Files                  []string
-	// Used lists the columns that were used besides those of Format, and Unused the columns and the keys of messages that
-	// were not.
+	// Used lists the columns that were used besides the ones in Format, and Unused the columns and the keys of messages
+	// that were not.
 	Used, Unused []string
 
 	Rows   int // rows that were read
 	Masked int // answers that are context and no targets, because the row says so
 	Asides int // parts of other answers, likewise
-	Asked  int // messages that are no answers, of which the row says that they are to be learned
-	// Apart is the number of rows that became one example for each answer, and AnswersApart that of these examples: the
-	// template writes earlier answers in another way once there are later messages.
+	Asked  int // messages that the row says are to be learned, although they are no answers
+	// Apart is the number of rows that became one example for each answer, and AnswersApart the number of these examples:
+	// the template writes earlier answers in another way once there are later messages.
 	Apart, AnswersApart int
 	// Typed lists the rows in which a special token, of this model or another, is written out, and TypedToken is the first
 	// one. It is its characters there, not the token.
@@ -48,7 +48,7 @@ type Set struct {
 
 	Truncated       int   // Examples that were truncated to Encoder.Seq tokens,
 	TruncatedTokens int   // and the tokens that they lost
-	Empty           []int // rows without targets: there is no answer, or the prompt alone takes Encoder.Seq tokens
+	Empty           []int // rows without targets: there is no answer, or the prompt by itself takes Encoder.Seq tokens
 	Uncertified     []dataset.Uncertified
 
 	Tokens  int    // of all Examples
@@ -80,7 +80,7 @@ func (s *Set) Place(row int) string {
 const encodeChunk = 2048
 
 // Load reads and encodes a whole dataset, on as many threads as GOMAXPROCS allows. The result does not depend on their
-// number. spec and o are those of [dataset.OpenConversations]. If gen's certificates are next to its output, the result
+// number. spec and o are as for [dataset.OpenConversations]. If gen's certificates are next to its output, the result
 // lists the rows that they do not vouch for. It is an error if no example has targets.
 func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set, error) {
 	if err := e.checkSeq(); err != nil {
@@ -220,8 +220,8 @@ func (s *Set) add(number int, r row) {
 	}
 }
 
-// nothingLeft returns the error for a set without targets. In tooLong of its rows the question alone takes seq tokens;
-// the others have no answer.
+// nothingLeft returns the error for a set without targets. In tooLong of its rows the question by itself takes seq
+// tokens; the others have no answer.
 func (s *Set) nothingLeft(tooLong, seq int) error {
 	setting, why := "columns", fmt.Sprintf("no row has an answer (rows: %d): name the column of the answers", s.Rows)
 	switch {
@@ -281,8 +281,8 @@ func (s *Set) count() {
 	s.SHA256 = hex.EncodeToString(h.Sum(nil))
 }
 
-// Join returns one set of all examples. It numbers the rows of each set after those of the set before. Of one set it
-// returns that set.
+// Join returns one set of all examples. It numbers the rows of each set after the rows of the set before. Given one
+// set, it returns that set.
 func Join(sets ...*Set) *Set {
 	if len(sets) == 1 {
 		return sets[0]

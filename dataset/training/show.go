@@ -71,7 +71,8 @@ func (e *Encoder) textOf(ids []int32) string {
 	return b.String() + visible(s.Flush())
 }
 
-// visible escapes characters that would move a terminal's cursor or change its colors, and those that are not seen.
+// visible escapes characters that would move a terminal's cursor or change its colors, and characters that are not
+// seen.
 func visible(s string) string {
 	var b strings.Builder
 	for _, r := range s {

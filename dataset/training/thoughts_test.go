@@ -10,8 +10,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// thinkers are templates whose prompt begins thoughts, which they leave out of answers: as DeepSeek-R1's, which keeps
-// the line breaks after them, and as QwQ's, which does not.
+// thinkers are templates whose prompt starts thoughts, which they leave out of answers: such as DeepSeek-R1's, which
+// keeps the line breaks after them, and QwQ's, which does not.
 var thinkers = map[string]string{
 	"R1": "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}" +
 		"{{ m.content.split('</think>')[-1] }}{% else %}{{ m.content }}{% endif %}<|im_end|>{% endfor %}" +

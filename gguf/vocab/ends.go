@@ -9,7 +9,7 @@ var (
 	endTexts = set("<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
 		"<end_of_turn>", "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
 		"<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~[",
-		// padding, repository and file, which follow what is filled in
+		// padding, repository and file, which come after the text that is filled in
 		"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
 		"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>")
 	fillTexts = set("<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>",
@@ -27,8 +27,8 @@ func set(texts ...string) map[string]bool {
 	return s
 }
 
-// kinds returns the types of the tokens, with those that llama.cpp corrects by their texts, and whether each of them
-// ends an answer.
+// kinds returns the types of the tokens, as llama.cpp corrects them by the tokens' texts, and whether each token ends
+// an answer.
 func (v *Vocab) kinds() (types []int, ends []bool) {
 	types, ends = slices.Clone(v.Types), make([]bool, len(v.Tokens))
 	has := map[string]int{}
@@ -50,7 +50,7 @@ func (v *Vocab) kinds() (types []int, ends []bool) {
 	all := func(texts ...string) bool {
 		return !slices.ContainsFunc(texts, func(text string) bool { _, ok := has[text]; return !ok })
 	}
-	// In these families of models, a token that ends answers elsewhere stands inside of them.
+	// In these model families, a token that ends answers elsewhere occurs within them.
 	call := all("<|call|>") || all("<|calls|>")
 	if call && (all("<|return|>", "<|end|>") || all("<|flush|>", "<|end|>")) {
 		types[has["<|end|>"]], ends[has["<|end|>"]] = UserDefined, false
@@ -61,8 +61,9 @@ func (v *Vocab) kinds() (types []int, ends []bool) {
 	return types, ends
 }
 
-// Ends returns the ids of the tokens that end an answer in llama.cpp, ascending: those that the file names (eos, eot,
-// eom), and those that have one of the texts by which it knows them, such as <|im_end|>. The ids must be in range.
+// Ends returns the ids of the tokens that end an answer in llama.cpp, ascending: the tokens that the file names (eos,
+// eot, eom), and the tokens with one of the texts by which it knows them, such as <|im_end|>. The ids must be in
+// range.
 func (v *Vocab) Ends() (ids []int) {
 	_, ends := v.kinds()
 	for id, is := range ends {

@@ -26,11 +26,11 @@ type added struct {
 
 // Files returns the files of Hugging Face that say the same: tokenizer.json, tokenizer_config.json with the chat
 // templates, and generation_config.json with the tokens that end an answer (see Ends). If the file has a whole
-// tokenizer.json, that is the result, after comparing its tokens. Control tokens become special added tokens, and
+// tokenizer.json, Files compares its tokens and returns it. Control tokens become special added tokens, and
 // user-defined ones added tokens that are not special.
 //
-// It is an error if the lists do not fit each other, if ids are out of range, if a merge names an unknown token, or if
-// Model or Pre is none that can be expressed exactly.
+// It is an error if the lists do not fit each other, if ids are out of range, if a merge names an unknown token, or
+// if Model or Pre cannot be expressed exactly.
 func (v Vocab) Files() (map[string][]byte, error) {
 	ids, err := v.read()
 	if err != nil {
@@ -102,7 +102,7 @@ func (v *Vocab) write(out *bytes.Buffer, ids map[string]int, tokens []added) (er
 	return nil
 }
 
-// A layout is what differs between the kinds of tokenizers.
+// A layout holds what differs between the kinds of tokenizers.
 type layout struct {
 	normalizer, preTokenizer, postProcessor, decoder any // nil for none
 	model                                            object
@@ -180,7 +180,7 @@ func splitStep(pattern string) object {
 	return object{"type": "Split", "pattern": object{"Regex": pattern}, "behavior": "Isolated", "invert": false}
 }
 
-// postProcessor returns what puts BOS before a text and EOS after it, nil if neither is wanted.
+// postProcessor returns what puts BOS before a text and EOS after it, or nil if neither is wanted.
 func (v *Vocab) postProcessor(addBOS bool) (any, error) {
 	special, texts := object{}, [2][]object{}
 	put := func(id int, key string) error {
@@ -269,7 +269,7 @@ func (v *Vocab) generation() []byte {
 	return data
 }
 
-// compare checks that the tokens of the whole tokenizer.json are those of the file, and returns its added tokens.
+// compare checks that the whole tokenizer.json and the file have the same tokens, and returns its added tokens.
 func (v *Vocab) compare() ([]added, error) {
 	const key = "tokenizer.huggingface.json"
 	var whole struct {

@@ -41,7 +41,7 @@ type piece struct {
 	}
 }
 
-// A list has the members of a component and of the sequences in it, in order; none for null.
+// A list has the members of a component and of the sequences in it, in order. It is empty for null.
 type list []component
 
 // maxValues is the largest number of commas and opening braces in a list. Published ones have at most a hundred.
@@ -105,7 +105,8 @@ type tokenizerFile struct {
 // whole tokenizer.json is a key as well. A caller whose model has templates in files of their own sets Template and
 // Templates.
 //
-// notes are differences that llama.cpp will have, to tell the user. What no GGUF file can say is an error.
+// notes are differences that llama.cpp will have, to tell the user. Anything that a GGUF file cannot express is an
+// error.
 func FromFiles(tokenizer, config, generation []byte, rows int) (v Vocab, notes []string, err error) {
 	f := &from{rows: rows}
 	f.Vocab = Vocab{BOS: -1, EOS: -1, EOT: -1, EOM: -1, Unknown: -1, Pad: -1, HuggingFace: string(tokenizer)}
@@ -213,7 +214,7 @@ func (f *from) split() error {
 		return err
 	}
 	for _, m := range f.file.Model.Merges {
-		// The space between the two is the first, so one inside of them is written as in the byte alphabet.
+		// The space between the two is the first, so a space within one of them is written as in the byte alphabet.
 		f.Merges = append(f.Merges, strings.ReplaceAll(m[0], " ", "Ġ")+" "+strings.ReplaceAll(m[1], " ", "Ġ"))
 	}
 	return nil
@@ -372,7 +373,7 @@ func (f *from) config(data []byte) error {
 	return f.templates(c.Templates)
 }
 
-// templates sets the chat template, or those with names.
+// templates sets the chat template, or the named ones.
 func (f *from) templates(data json.RawMessage) error {
 	var list []struct{ Name, Template string }
 	if len(data) == 0 || json.Unmarshal(data, &f.Template) == nil {

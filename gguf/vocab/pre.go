@@ -14,7 +14,7 @@ type pre struct {
 	addBOS       bool     // unless the file says otherwise
 }
 
-// The patterns that many have, and parts of patterns.
+// Patterns that many names share, and parts of patterns.
 const (
 	digit = `\p{N}`
 	gpt2  = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
@@ -32,8 +32,8 @@ const (
 	restPath = `| ?[^\s\p{L}\p{N}]+[\r\n/]*` + lines
 )
 
-// pres are the names of llama.cpp that this module can express. Absent are "default", of which llama.cpp itself says
-// that it makes answers worse, and those with look-around or groups, such as "superbpe".
+// pres lists llama.cpp's names that this module can express. It leaves out "default", which llama.cpp itself says
+// makes answers worse, and names whose patterns have look-around or groups, such as "superbpe".
 var pres = []pre{
 	{"llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", []string{llama3}, true, true},
 	{"dbrx smaug-bpe chatglm-bpe glm4", []string{llama3}, false, false},
@@ -71,7 +71,7 @@ const (
 		`ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+`
 )
 
-// nearest are splits that no name means, the name that comes closest, and what differs.
+// nearest lists splits that no name means, the name that comes closest, and what differs.
 var nearest = []struct {
 	pre
 	differs string

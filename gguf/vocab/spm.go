@@ -12,7 +12,7 @@ import (
 
 const mark = "▁" // a space in SentencePiece's tokens
 
-// maxSplits is how many times as long as its tokens the merges of a vocabulary may be. Llama 2's are three times.
+// maxSplits limits the length of a vocabulary's merges as a multiple of the length of its tokens. Llama 2's is three.
 const maxSplits = 32
 
 // sentencePiece returns the layout for "llama".
@@ -52,8 +52,8 @@ func (v *Vocab) sentencePiece(ids map[string]int) (layout, error) {
 // mergeable reports whether text can become the token by merging.
 func (v *Vocab) mergeable(id int) bool { return v.Types[id] == Normal || v.Types[id] == Unused }
 
-// splits calls each for every way to make a token of two that text can become, with the number of bytes of the left.
-// A character that is no token counts as one: llama.cpp merges it, and BPE cannot.
+// splits calls each for every way to make a token from two that text can become, with the number of bytes of the left
+// one. A character that is not a token counts as one: llama.cpp merges it, and BPE cannot.
 func (v *Vocab) splits(token string, ids map[string]int, each func(at int) error) error {
 	for at := range token {
 		if at == 0 {
@@ -83,9 +83,9 @@ func (v *Vocab) splits(token string, ids map[string]int, each func(at int) error
 	return nil
 }
 
-// scoredMerges returns every way to make a token of two others, the token with the highest score first. llama.cpp
-// merges the neighbors that make it, and of equal scores the leftmost. BPE does the same: one rank for each pair orders
-// as the scores do, if no two tokens have the same score.
+// scoredMerges returns every way to make a token from two others, the token with the highest score first. llama.cpp
+// merges the neighbors that make it, and the leftmost of equal scores. BPE does the same: one rank for each pair
+// orders as the scores do, if no two tokens have the same score.
 func (v *Vocab) scoredMerges(ids map[string]int) (merges []string, err error) {
 	order := make([]int, 0, len(v.Tokens))
 	size := 1 << 16

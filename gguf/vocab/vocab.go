@@ -1,11 +1,11 @@
 // Package vocab turns the tokenizer that a GGUF file describes into the files of Hugging Face, and back.
 //
-// A GGUF file has tokens, merges and the name of a pre-tokenizer, whose meaning is written in llama.cpp. [Vocab.Files]
-// writes them as tokenizer.json with the same ids for the same text; [FromFiles] is the other direction. The rules are
-// those of llama.cpp's src/llama-vocab.cpp, and for writing of its conversion/base.py.
+// A GGUF file has tokens, merges and the name of a pre-tokenizer, whose meaning is written in llama.cpp.
+// [Vocab.Files] writes them as tokenizer.json with the same ids for the same text; [FromFiles] is the other
+// direction. The rules come from llama.cpp's src/llama-vocab.cpp, and for writing from its conversion/base.py.
 //
 // Two kinds of tokenizers can be read: "gpt2", byte-level BPE, and "llama", SentencePiece's BPE with scores and byte
-// fallback. The differences from llama.cpp are few, and each is the way of the model's own tokenizer:
+// fallback. The differences from llama.cpp are few. In each, this package does as the model's own tokenizer does:
 //
 //   - llama.cpp knows the letters, numbers and white space of an older Unicode.
 //   - With scores, llama.cpp may merge plain text into a control token; here merging never makes one.
@@ -19,8 +19,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Vocab is the tokenizer of a GGUF file: the values of its keys, which begin with tokenizer.ggml unless it is said.
-// Ids that are absent are -1, switches that are absent nil.
+// A Vocab is the tokenizer of a GGUF file: the values of its keys, which start with tokenizer.ggml unless a comment
+// says otherwise. Absent ids are -1, and absent switches are nil.
 type Vocab struct {
 	Model  string    // model: "gpt2" or "llama"
 	Pre    string    // pre: the name of the pre-tokenizer
@@ -48,13 +48,13 @@ const (
 	Byte        = 6 // <0x00> to <0xFF>
 )
 
-// unread are the kinds of tokenizers that are not read, and what they are.
+// unread lists the kinds of tokenizers that are not read, and what they are.
 var unread = map[string]string{"bert": "WordPiece", "t5": "Unigram", "rwkv": "RWKV's", "plamo2": "PLaMo 2's",
 	"gemma4": "Gemma 4's", "hybriddna": "one of DNA", "whitespace": "one of whole words", "none": "none",
 	"no_vocab": "none", "": "none"}
 
-// read returns the tokens' ids, after checking everything that Files relies on. It sets the ids that llama.cpp assumes
-// for "llama" where the file has none.
+// read returns the tokens' ids, after checking everything that Files relies on. It sets the ids that llama.cpp
+// assumes for "llama" if the file has none.
 func (v *Vocab) read() (map[string]int, error) {
 	if what, known := unread[v.Model]; v.HuggingFace == "" && v.Model != "gpt2" && v.Model != "llama" {
 		if !known {
@@ -114,7 +114,7 @@ func (v *Vocab) text(id int) string {
 	return v.Tokens[id]
 }
 
-// on returns a switch, or what is usual if it is absent.
+// on returns a switch, or usual if it is absent.
 func on(s *bool, usual bool) bool {
 	if s != nil {
 		return *s

@@ -326,7 +326,7 @@ func (s *fakeHub) pause(d time.Duration) { s.wait(func() { time.Sleep(d) }) }
 type counter struct {
 	http.ResponseWriter
 	n   *int
-	off bool // the body is no file: do not count
+	off bool // the body is not a file: do not count
 }
 
 func (c *counter) Write(p []byte) (int, error) {

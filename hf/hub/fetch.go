@@ -38,8 +38,8 @@ func mayFetch(name string) bool {
 // download, also one of another process. The file gets its name only if its size and hash match the listing. If several
 // processes fetch the same file, one downloads it and the others wait.
 //
-// Fetch checks the hash of a file that it finds in the cache, too: once, and again whenever the file has changed. If it
-// is damaged, Fetch downloads it again; offline that is an error.
+// Fetch also checks the hash of a file that it finds in the cache: once, and again whenever the file has changed. If
+// it is damaged, Fetch downloads it again; offline that is an error.
 func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, err error) {
 	defer h.scrubError(&err)
 	defer func() {

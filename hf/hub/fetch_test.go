@@ -557,8 +557,8 @@ func TestFetchIsSynced(t *testing.T) {
 	})
 }
 
-// TestLock_IsPythonsFilelock checks that the lock is that of Python's filelock, and that the user's group may take it
-// too.
+// TestLock_IsPythonsFilelock checks that the lock is the same as Python's filelock, and that the user's group may
+// also take it.
 func TestLock_IsPythonsFilelock(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		name := filepath.Join(s.cache, "a/b.lock")

@@ -39,10 +39,10 @@ type Hub struct {
 	Offline bool
 	// Client sends the requests; nil means http.DefaultClient. Its CheckRedirect and Jar are not used.
 	Client *http.Client
-	// Progress, if not nil, is called as bytes of a file arrive, from the goroutine that called Fetch.
+	// Progress, unless it is nil, is called as bytes of a file arrive, from the goroutine that called Fetch.
 	Progress func(Progress)
-	// Waiting, if not nil, is called with a message if a call gets no answer for two seconds, at most once for each file
-	// or question, from another goroutine.
+	// Waiting, unless it is nil, is called with a message if a call gets no answer for two seconds, at most once for
+	// each file or question, from another goroutine.
 	Waiting func(message string)
 }
 

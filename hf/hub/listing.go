@@ -29,7 +29,7 @@ type File struct {
 	Path string
 	// Size is in bytes.
 	Size int64
-	// BlobID is the hash of the git blob, 40 hex digits. For a file in large-file storage it is that of the pointer.
+	// BlobID is the hash of the git blob, 40 hex digits. For a file in large-file storage it is the pointer's hash.
 	BlobID string
 	// SHA256 is the content's hash, 64 hex digits, for files in large-file storage; empty for others.
 	SHA256 string
@@ -47,8 +47,8 @@ func (l Listing) File(name string) (File, bool) {
 	return l.Files[i], true
 }
 
-// Match returns the files that match at least one pattern, sorted by path. Patterns are those of path.Match; one
-// without a slash is matched against the base name, so "*.parquet" matches in every directory.
+// Match returns the files that match at least one pattern, sorted by path. Patterns have the syntax of path.Match.
+// One without a slash is matched against the base name, so "*.parquet" matches in every directory.
 func (l Listing) Match(patterns ...string) ([]File, error) {
 	var files []File
 	for _, p := range patterns {
@@ -78,9 +78,9 @@ const (
 	maxPages   = 1000 // the hub puts 1000 files on a page
 )
 
-// Resolve returns the commit and the files of ref. Offline it uses the commit that the cache recorded for the revision,
-// and the listing stored with it or, without one, the files that are there. The listing of a commit never changes, so
-// online, too, a stored one saves the request.
+// Resolve returns the commit and the files of ref. Offline it uses the commit that the cache recorded for the
+// revision, and the listing stored with it or, without one, the files that are there. The listing of a commit never
+// changes, so a stored one saves the request online as well.
 func (h *Hub) Resolve(ctx context.Context, ref Ref) (l Listing, err error) {
 	defer h.scrubError(&err)
 	if err := ref.check(); err != nil {

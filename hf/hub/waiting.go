@@ -20,7 +20,7 @@ type waiting struct {
 	said  bool
 }
 
-// wait begins to wait.
+// wait starts to wait.
 func (h *Hub) wait() *waiting {
 	w := &waiting{hub: h, began: time.Now()}
 	w.mu.Lock()

@@ -15,7 +15,7 @@ var (
 	ErrNoRoom  = errors.New("there is no room for the adapter beside the others")
 )
 
-// A Fault is the error of a panic, or of what a Batch runs on: a fault of this program's or its machine's, and not of a
+// A Fault is the error of a panic, or of what a Batch runs on: the fault of this program or its machine, not of a
 // request.
 type Fault struct {
 	What string // that failed
@@ -33,10 +33,11 @@ type Adapter struct {
 	held    bool // it is attached, and not dropped; Batch.mu protects it
 }
 
-// Attach adds an adapter between two steps. Its codec is that of its answers, and its digest tells it from others: it
-// is part of what makes keys and values known. place chooses columns beside those that are taken, or reports false, and
-// set stores the factors there. If no columns are free the error is ErrNoRoom, also as long as only answers of dropped
-// adapters have them; after Close it is ErrClosed. After an error of set, the adapters are those that there were.
+// Attach adds an adapter between two steps. Its answers use codec, and digest distinguishes it from other adapters:
+// keys and values are known by the digest, among other things. place chooses columns that are not taken, or reports
+// false, and set stores the factors there. If no columns are free the error is ErrNoRoom, even while only answers of
+// dropped adapters have them; after Close it is ErrClosed. After an error of set, the adapters are the same as
+// before.
 func (b *Batch) Attach(codec infer.Codec, digest string, place func(taken []model.Columns) (model.Columns, bool),
 	set func(at model.Columns) error) (*Adapter, error) {
 	b.mu.Lock()
@@ -91,17 +92,18 @@ func (b *Batch) uses(a *Adapter) bool {
 	return slices.ContainsFunc(b.running, of) || b.waiting.contains(of)
 }
 
-// Start is Batch.Start for an answer with the adapter. After Drop the error is ErrDropped.
+// Start does what Batch.Start does, for an answer with the adapter. After Drop the error is ErrDropped.
 func (a *Adapter) Start(r Request) (*Answer, error) { return a.b.start(r, a) }
 
-// Drop drops the adapter. Its answers that run or wait go on to their end; then others can have its columns.
+// Drop drops the adapter. Its answers that run or wait continue to their end; then other adapters can have its
+// columns.
 func (a *Adapter) Drop() {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
 	a.held = false
 }
 
-// prefixKey is what keys and values are known by besides the tokens.
+// prefixKey returns what keys and values are known by, besides the tokens.
 func (s *sequence) prefixKey() string {
 	if s.adapter == nil {
 		return s.request.Key
@@ -109,7 +111,7 @@ func (s *sequence) prefixKey() string {
 	return s.request.Key + "\x00" + s.adapter.digest
 }
 
-// columns are those of the sequence's adapter.
+// columns returns the columns of the sequence's adapter.
 func (s *sequence) columns() (c model.Columns) {
 	if s.adapter != nil {
 		c = s.adapter.columns

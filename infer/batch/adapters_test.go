@@ -30,8 +30,8 @@ func attach(b *Batch, m *memory, content int32) (*Adapter, error) {
 	})
 }
 
-// TestAdapters_LoadedAndDroppedWhileOthersAnswer asks a model and adapters that come and go. Each answer is the one
-// that it has alone, also if its adapter is dropped meanwhile; what was dropped takes no more requests.
+// TestAdapters_LoadedAndDroppedWhileOthersAnswer asks a model and adapters that come and go. Each answer is the same
+// as without company, even if its adapter is dropped meanwhile; a dropped adapter takes no more requests.
 func TestAdapters_LoadedAndDroppedWhileOthersAnswer(t *testing.T) {
 	m := &memory{t: t, rows: 32, pieces: 8, tokens: make([]int32, 60*model.PoolBlock), content: map[model.Columns]int32{}}
 	b := New(m, codec, vocab, Options{Context: 100, Queue: 1000})
@@ -40,7 +40,7 @@ func TestAdapters_LoadedAndDroppedWhileOthersAnswer(t *testing.T) {
 	ask := func(i int, content int32, start func(Request) (*Answer, error)) {
 		r := Request{Options: infer.Options{MaxTokens: 3 + i%20, Sampling: infer.Sampling{Temperature: 1, Seed: uint64(i)}}}
 		for n := range 40 {
-			r.Prompt = append(r.Prompt, int32(2+n/20)) // all begin alike: nothing may be reused of another adapter's
+			r.Prompt = append(r.Prompt, int32(2+n/20)) // all start alike: nothing may be reused of another adapter's
 		}
 		a, err := start(r)
 		if err != nil {

@@ -16,7 +16,7 @@ type Stepper interface {
 	// after each; the next Step may overwrite the logits. The bits of a row depend on the tokens of its sequence up to
 	// it, and on nothing else.
 	Step(pieces []model.Piece) ([]model.Next, error)
-	// Blocks is the number of blocks that there are, MaxRows the most tokens of a step, and MaxPieces the most pieces.
+	// Blocks returns the number of blocks, MaxRows the maximum number of tokens of a step, and MaxPieces of pieces.
 	Blocks() int
 	MaxRows() int
 	MaxPieces() int
@@ -57,15 +57,15 @@ type Batch struct {
 	idle    chan struct{} // closed when a closed Batch has nothing left to do
 	stats   Stats
 
-	adapters []*Adapter // and those that were dropped, as long as their answers run
+	adapters []*Adapter // also dropped ones, as long as their answers run
 }
 
 // Stats are what a Batch has done, and what it is doing. All but the first five only grow.
 type Stats struct {
 	Running, Waiting    int   // number of answers
-	Blocks, Used, Idle  int   // number of blocks: all, those of running answers, and of the rest those with known tokens
-	Steps, Failed       int64 // number of steps, and of those that failed
-	Prompt, Reused      int64 // tokens of prompts of admitted requests, and of these those that were there already
+	Blocks, Used, Idle  int   // number of blocks: all, used by running answers, and of the rest with known tokens
+	Steps, Failed       int64 // number of steps, and of failed ones
+	Prompt, Reused      int64 // prompt tokens of admitted requests, and how many of them were there already
 	Computed, Generated int64 // tokens computed, and tokens generated
 	Preempted           int64 // number of times that an answer made room for others, to be computed again later
 }
@@ -93,8 +93,8 @@ func New(s Stepper, codec infer.Codec, vocab int, o Options) *Batch {
 // Context returns the maximum number of tokens of a prompt and its answer together.
 func (b *Batch) Context() int { return b.o.Context }
 
-// Start queues a request. It is an error if the prompt or the options are not valid, ErrFull if too many requests wait,
-// and ErrClosed after Drain or Close.
+// Start queues a request. It returns an error if the prompt or the options are not valid, ErrFull if too many
+// requests wait, and ErrClosed after Drain or Close.
 func (b *Batch) Start(r Request) (*Answer, error) { return b.start(r, nil) }
 
 func (b *Batch) start(r Request, with *Adapter) (*Answer, error) {
@@ -145,7 +145,7 @@ func (b *Batch) Stats() Stats {
 	return s
 }
 
-// Drain takes no more requests, and waits until those that are there are answered, or ctx is done.
+// Drain stops taking requests, and waits until all earlier ones are answered, or ctx is done.
 func (b *Batch) Drain(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true
@@ -178,7 +178,7 @@ type Request struct {
 	// temperature and filters.
 	Logprobs bool
 	Top      int
-	// Key is whom the request is from. Keys take turns, and nobody's blocks are shared with another key.
+	// Key says whom the request is from. Keys take turns, and no two keys share blocks.
 	Key string
 }
 

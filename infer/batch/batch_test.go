@@ -94,12 +94,12 @@ func logitsOf(tokens []int32) []float32 {
 	return logits
 }
 
-// alone is the answer to a request, computed without a Batch.
+// alone returns the answer to a request, computed without a Batch.
 func alone(t *testing.T, r Request, context int) (ids []int32, reason infer.Reason) {
 	return aloneWith(t, r, context, 0)
 }
 
-// aloneWith is alone with an adapter of some content.
+// aloneWith does what alone does, with an adapter of some content.
 func aloneWith(t *testing.T, r Request, context int, content int32) (ids []int32, reason infer.Reason) {
 	c, err := infer.NewChooser(codec, vocab, r.Prompt, r.Options)
 	if err != nil {
@@ -126,8 +126,8 @@ func aloneWith(t *testing.T, r Request, context int, content int32) (ids []int32
 	return tokens[len(r.Prompt):], infer.Full
 }
 
-// TestBatch_AnswersDoNotDependOnCompany asks many questions at once, of which many begin alike, with too few blocks,
-// too few rows and clients that leave, and compares each answer with the one that it gets alone.
+// TestBatch_AnswersDoNotDependOnCompany asks many questions at once, many of which start alike, with too few blocks,
+// too few rows and clients that leave, and compares each answer with what alone returns.
 func TestBatch_AnswersDoNotDependOnCompany(t *testing.T) {
 	for _, c := range []struct{ blocks, rows, pieces, context int }{
 		{200, 64, 16, 200},
@@ -146,7 +146,7 @@ func TestBatch_AnswersDoNotDependOnCompany(t *testing.T) {
 				r := Request{Key: fmt.Sprint(i % 3), Options: infer.Options{MaxTokens: random.IntN(2) * (1 + random.IntN(60)),
 					Sampling: infer.Sampling{Temperature: float64(i%4) / 2, Seed: uint64(i)}}}
 				for n := range min(1+random.IntN(80), b.Context()-1) {
-					r.Prompt = append(r.Prompt, int32(2+(n/20+i%2)%5)) // of the same key, half begin alike
+					r.Prompt = append(r.Prompt, int32(2+(n/20+i%2)%5)) // of the same key, half start alike
 				}
 				if i%5 == 0 {
 					r.Prompt[len(r.Prompt)-1] = int32(random.IntN(vocab))
@@ -182,7 +182,8 @@ func TestBatch_AnswersDoNotDependOnCompany(t *testing.T) {
 	}
 }
 
-// compare reads an answer, or only its first tokens if leave is not negative, and compares it with the one alone.
+// compare reads an answer, or only its first tokens if leave is not negative, and compares it with the answer of
+// alone.
 func compare(t *testing.T, r Request, a *Answer, leave, context int) {
 	ctx, cancel := contextWith(t)
 	defer cancel()
@@ -288,8 +289,8 @@ func (ended) Mask(logits []float32) {
 	}
 }
 
-// TestBatch_ConstraintsMayEndEarly has a model whose answers have at least ten tokens, but for those that a constraint
-// ends.
+// TestBatch_ConstraintsMayEndEarly has a model whose answers have at least ten tokens, except for answers that a
+// constraint ends.
 func TestBatch_ConstraintsMayEndEarly(t *testing.T) {
 	long := codec
 	long.Rules.MinNew, long.Rules.MinTokens = 10, 20
@@ -340,7 +341,7 @@ func (m *turns) Step(pieces []model.Piece) ([]model.Next, error) {
 }
 
 // TestBatch_SlowConstraintsHoldNoPlace has an answer in all of the room for one. While its constraint prepares its
-// second mask, another one begins. From when the first goes on, the two take turns.
+// second mask, another answer starts. Once the first continues, the two take turns.
 func TestBatch_SlowConstraintsHoldNoPlace(t *testing.T) {
 	first := stalling{masks: new(atomic.Int64), released: make(chan struct{})}
 	m := &turns{memory: &memory{t: t, rows: 64, pieces: 1, tokens: make([]int32, 64*model.PoolBlock)},
@@ -369,7 +370,7 @@ func TestBatch_SlowConstraintsHoldNoPlace(t *testing.T) {
 	}
 	b.Close()
 	last := len(m.order) - 1
-	for ; m.order[last] == m.order[0]; last-- { // of the first answer alone
+	for ; m.order[last] == m.order[0]; last-- { // only of the first answer
 	}
 	for i := range last {
 		if m.order[i] == m.order[0] && m.order[i+1] == m.order[0] {
@@ -475,7 +476,8 @@ func TestBatch_KeysTakeTurns(t *testing.T) {
 	}
 }
 
-// TestBatch_SharesBlocksOfOneKey asks the same thing again: what is reused tells nobody else that it was asked before.
+// TestBatch_SharesBlocksOfOneKey asks the same thing again: what is reused tells no other client that it was asked
+// before.
 func TestBatch_SharesBlocksOfOneKey(t *testing.T) {
 	m := &memory{t: t, rows: 64, pieces: 8, tokens: make([]int32, 64*model.PoolBlock)}
 	b := New(m, codec, vocab, Options{})

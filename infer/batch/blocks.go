@@ -12,7 +12,7 @@ import (
 type prefix [sha256.Size]byte
 
 // prefixes returns the prefixes of the full blocks of tokens, after those that are known already. The first depends on
-// key, so that nobody learns from the time of an answer what others have asked.
+// key, so that no client learns from the time of an answer what others have asked.
 func prefixes(known []prefix, key string, tokens []int32) []prefix {
 	for n := len(known); (n+1)*model.PoolBlock <= len(tokens); n++ {
 		parent := prefix(sha256.Sum256([]byte(key)))
@@ -33,8 +33,8 @@ func prefixes(known []prefix, key string, tokens []int32) []prefix {
 type blocks struct {
 	refs   []int // number of sequences that have the block
 	known  []*prefix
-	empty  []int32         // blocks that nobody has and that hold nothing known
-	idle   *list.List      // blocks that nobody has, and that are known: the one that goes first in front
+	empty  []int32         // blocks that no sequence has and that hold nothing known
+	idle   *list.List      // blocks that no sequence has, and that are known: the one that goes first in front
 	places []*list.Element // of the blocks in idle
 	of     map[prefix]int32
 }
@@ -48,7 +48,7 @@ func newBlocks(n int) *blocks {
 	return b
 }
 
-// free is the number of blocks that nobody has.
+// free returns the number of blocks that no sequence has.
 func (b *blocks) free() int { return len(b.empty) + b.idle.Len() }
 
 // take returns a block for new tokens, and false if all are in use.
@@ -93,7 +93,8 @@ func (b *blocks) name(i int32, p prefix) {
 	b.of[p], b.known[i] = i, &p
 }
 
-// leave gives the blocks of a sequence back. The last go first when memory is needed: others begin like the first.
+// leave gives the blocks of a sequence back. The last go first when memory is needed, because other sequences start
+// like the first.
 func (b *blocks) leave(all []int32) {
 	for n := len(all) - 1; n >= 0; n-- {
 		i := all[n]

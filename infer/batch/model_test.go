@@ -17,10 +17,10 @@ import (
 )
 
 // TestBatch_OfAModel asks a model many questions twice, in another order, in other company, with other blocks and
-// steps: the tokens and the bits of their log probabilities are the same, and so are those of some that are asked
-// alone. The tokens are also those that the sampler chooses when it gets all logits, for their log probabilities. Three
-// of four are asked of adapters, which lie in other places the second time. With RESTYLE_LONG it asks 10,000, and on
-// the emulated GPU a few.
+// steps: the tokens and the bits of their log probabilities are the same, also for some questions that are asked
+// without company. The tokens are also the ones that the sampler chooses when it gets all logits, for their log
+// probabilities. Three of four are asked of adapters, which lie in other places the second time. With RESTYLE_LONG it
+// asks 10,000, and on the emulated GPU a few.
 func TestBatch_OfAModel(t *testing.T) {
 	device, questions, alone := cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "cpu"), 60, 6
 	switch {
@@ -53,7 +53,7 @@ func TestBatch_OfAModel(t *testing.T) {
 	for i := range all {
 		r := &all[i]
 		for n := range 1 + random.IntN(90) {
-			r.Prompt = append(r.Prompt, int32((n/30+i%3)%7)) // many begin alike
+			r.Prompt = append(r.Prompt, int32((n/30+i%3)%7)) // many start alike
 		}
 		r.Prompt = append(r.Prompt, int32(random.IntN(c.Vocab)))
 		r.Options = infer.Options{MaxTokens: 1 + random.IntN(60), IgnoreEnd: true,
@@ -87,7 +87,7 @@ func TestBatch_OfAModel(t *testing.T) {
 	}
 }
 
-// answer returns the answers to some of the requests, at most so many at once: each token and its log probability.
+// answer returns the answers to some of the requests, up to most at once: each token and its log probability.
 func answer(t *testing.T, m *model.Model, all []Request, of []int, o model.PoolOptions, most int) map[int][]said {
 	t.Helper()
 	pool, err := m.NewPool(o)

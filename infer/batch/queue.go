@@ -2,8 +2,8 @@ package batch
 
 import "slices"
 
-// A queue is requests that wait. Keys take turns; of one key, and of those that made room for others, the first that
-// came is the first that goes.
+// A queue holds requests that wait. Keys take turns. Of one key, and of the requests that made room for others, the
+// first to come is the first to go.
 type queue struct {
 	back []*sequence // have run before
 	keys []string    // the one whose turn it is in front
@@ -28,7 +28,7 @@ func (q *queue) push(s *sequence) {
 	q.of[key] = append(q.of[key], s)
 }
 
-// all are the requests, those in front whose turn comes first.
+// all yields the requests, first the ones whose turn comes first.
 func (q *queue) all(yield func(s *sequence) bool) {
 	for _, s := range q.back {
 		if !yield(s) {

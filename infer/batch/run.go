@@ -59,7 +59,7 @@ func (b *Batch) run() {
 	}
 }
 
-// prepare lets the constraint of an answer, if it has one, prepare its next mask beside the steps. Until it has, plan
+// prepare lets the constraint of an answer, if it has one, prepare its next mask while steps run. Until it has, plan
 // leaves the answer out, and does not admit it, so that no other waits for it.
 func (b *Batch) prepare(s *sequence) {
 	if s.request.Constraint == nil {

@@ -166,7 +166,7 @@ func (v *value) find(ref string) *value {
 	return v
 }
 
-// bare returns a value of a kind that is in no document; its errors are those of at.
+// bare returns a value of a kind that is in no document; its errors name the place of at.
 func bare(at *value, kind byte, text string, values ...*value) *value {
 	return &value{kind: kind, text: text, values: values, parent: at.parent, name: at.name}
 }

@@ -13,7 +13,7 @@ import (
 
 var forbidden = float32(math.Inf(-1))
 
-// A Grammar is the documents of a schema in the tokens of a vocabulary. It is safe for concurrent use, and what it
+// A Grammar holds the documents of a schema in the tokens of a vocabulary. It is safe for concurrent use, and what it
 // finds out for one answer helps the next.
 type Grammar struct {
 	vocabulary *Vocabulary
@@ -27,7 +27,7 @@ type Grammar struct {
 
 // Around is what an answer has besides the document.
 type Around struct {
-	First         []int32 // tokens that it begins with, which may be special ones
+	First         []int32 // tokens that it starts with, which may be special ones
 	Before, After string  // text before and after the document
 }
 
@@ -56,13 +56,13 @@ type constraint struct {
 	g       *Grammar
 	done    int // of Grammar.first
 	at      config
-	last    []byte // the token after at, which Prepare goes on by
+	last    []byte // the token after at, by which Prepare advances
 	ready   bool
 	allowed []uint64 // the tokens that may come, once ready
 	spent   int      // items that masks have gone through beyond cheap
 }
 
-// ErrCostly is the error of an answer whose grammar takes too much time.
+// ErrCostly is the error for an answer whose grammar takes too much time.
 var ErrCostly = errors.New("the schema takes too long to follow: make its patterns simpler, with fewer optional and " +
 	"repeated parts that may be at the same place")
 
@@ -96,7 +96,7 @@ func (c *constraint) Prepare(ctx context.Context) {
 	c.ready = !m.gone
 }
 
-// advance goes on by the last token. g.mu is locked.
+// advance moves on by the last token. g.mu is locked.
 func (c *constraint) advance() {
 	for i, b := range c.last {
 		if !c.g.machine.next(&c.at, b) {
@@ -114,7 +114,7 @@ func (c *constraint) Mask(logits []float32) {
 	apply(logits, c.allowed)
 }
 
-// Accept implements infer.Constraint. After Mask it waits for nothing: other answers may be preparing, for long.
+// Accept implements infer.Constraint. After Mask it never waits: other answers may be preparing for a long time.
 func (c *constraint) Accept(id int32) error {
 	c.Prepare(context.Background())
 	g := c.g

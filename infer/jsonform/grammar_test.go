@@ -167,7 +167,7 @@ func walk(t *testing.T, g *Grammar, seed uint64) string {
 	return ""
 }
 
-// closing is greater for tokens that end more.
+// closing returns a greater number for tokens that end more.
 func closing(v *Vocabulary, id int32, inside bool) int {
 	switch text := string(v.text(id)); {
 	case text == "":
@@ -209,7 +209,7 @@ func TestCompile_WithTextsAround(t *testing.T) {
 	}
 }
 
-// after returns the constraint of an answer that begins with a text.
+// after returns the constraint of an answer that starts with a text.
 func after(t testing.TB, g *Grammar, text string) *constraint {
 	t.Helper()
 	c := g.New().(*constraint)
@@ -246,8 +246,8 @@ func TestMask_DoesNotDependOnOtherAnswers(t *testing.T) {
 	}
 }
 
-// TestMask_OfLimitedStrings compares the masks of a string with limits to those of one without, and near its limits
-// with what may come there.
+// TestMask_OfLimitedStrings compares the masks of a string with limits to the masks of a string without, and near its
+// limits to what may come there.
 func TestMask_OfLimitedStrings(t *testing.T) {
 	v := starter(t)
 	limited, err := Compile([]byte(`{"type": "string", "minLength": 100, "maxLength": 1000}`), v, Around{})
@@ -331,7 +331,7 @@ func TestAccept_WaitsForNoOtherMask(t *testing.T) {
 		defer close(done)
 		other.Prepare(t.Context())
 	}()
-	for g.mu.TryLock() { // until other has begun
+	for g.mu.TryLock() { // until other has started
 		g.mu.Unlock()
 		runtime.Gosched()
 	}

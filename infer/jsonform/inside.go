@@ -50,7 +50,7 @@ func (c *compiler) object(v *value, start int32) error {
 		}
 		before = later
 	}
-	for i := len(names); i >= 0; i-- { // the object may end where no later property is required
+	for i := len(names); i >= 0; i-- { // the object may end if no later property is required
 		c.byte(afters[i], '}', end)
 		if i > 0 && required[names[i-1]] {
 			break

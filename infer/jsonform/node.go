@@ -46,8 +46,8 @@ const (
 	no
 )
 
-// A step is what a byte does. It leads to a node of the same value, or begins a value inside it (calls is not nil),
-// and leads to a node of that.
+// A step is what a byte does. It leads to a node of the same value, or starts a value inside it (calls is not nil),
+// and leads to a node of that value.
 type step struct {
 	to    *node // nil: the byte must not come
 	calls *calls
@@ -87,7 +87,7 @@ const (
 // full reports whether it is time to forget nodes.
 func (m *machine) full() bool { return len(m.nodes) > maxNodes || m.held > maxItems }
 
-// forget removes the nodes from memory but for those that are in use.
+// forget removes the nodes from memory, except for nodes that are in use.
 func (m *machine) forget() {
 	m.held = 0
 	m.nodes, m.calls, m.masks = map[string]*node{}, map[string]*calls{}, nil
@@ -162,7 +162,7 @@ func (m *machine) step(n *node, b byte) *step {
 	return s
 }
 
-// room returns the room in a value that begins at a node, as far as the node knows it.
+// room returns the room in a value that starts at a node, as far as the node knows it.
 func (m *machine) room(n *node, b byte) int32 {
 	if b != '{' && b != '[' || n.room == m.deep {
 		return m.deep
@@ -212,7 +212,7 @@ func (l *leaf) count(n int32) int32 {
 	return n + 1
 }
 
-// begin returns the step into a value that has so much room.
+// begin returns the step into a value that has the given room.
 func (m *machine) begin(n *node, b byte, room int32) *step {
 	var list []called
 	var items []item

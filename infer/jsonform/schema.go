@@ -19,7 +19,7 @@ var keywords = map[string][]string{
 	"null":    nil,
 }
 
-// wholes are keywords that say all of a value; beside them may only be type and nullable, where that means something.
+// wholes are keywords that say all of a value; only type and nullable may be next to them, if that means something.
 var wholes = []string{"$ref", "anyOf", "oneOf", "allOf", "enum", "const"}
 
 // annotations are keywords that change nothing.
@@ -78,7 +78,7 @@ func compile(schema []byte, ascii bool, around Around) (*automaton, error) {
 	return &c.automaton, nil
 }
 
-// choice returns the kinds of values of a schema; those of nil are all.
+// choice returns the kinds of values of a schema; nil has all kinds.
 func (c *compiler) choice(v *value) (int32, error) {
 	if v == nil || v.kind == 't' || v.kind == '{' && len(v.keys) == 0 {
 		return c.anything()

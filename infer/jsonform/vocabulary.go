@@ -12,7 +12,7 @@ import (
 	"restyle/tokenizer"
 )
 
-// A Vocabulary is the tokens of a tokenizer as a trie of their bytes. Make it once for each model. It is safe for
+// A Vocabulary holds the tokens of a tokenizer as a trie of their bytes. Make it once for each model. It is safe for
 // concurrent use.
 type Vocabulary struct {
 	tokenizer *tokenizer.Tokenizer
@@ -127,8 +127,8 @@ func (v *Vocabulary) IsOf(t *tokenizer.Tokenizer, ends []int32) bool {
 	return true
 }
 
-// Around returns what is around documents that come between two texts. Where one of these has a special token, which
-// no text becomes, the answer begins with that token, or ends without it.
+// Around returns what is around documents that come between two texts. If one of the texts has a special token, which
+// no text becomes, the answer starts with that token, or ends without it.
 func (v *Vocabulary) Around(before, after string) (a Around) {
 	for n := len(before); n > 0; n-- {
 		if id, is := v.tokenizer.TokenID(before[:n]); is && v.tokenizer.IsSpecial(id) {

@@ -33,7 +33,7 @@ func CheckDevice(name string) error {
 // MaxThreads is the kernels' limit on CPU threads.
 const MaxThreads = 1024
 
-// CheckThreads returns an error if n is no number of --threads.
+// CheckThreads returns an error if n is not a valid number for --threads.
 func CheckThreads(n int) error {
 	if n < 0 || n > MaxThreads {
 		return Usagef("--threads %d: must be from 1 to %d, or 0 for all", n, MaxThreads)

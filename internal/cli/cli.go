@@ -227,8 +227,8 @@ func (p *Paths) Set(s string) error {
 	return nil
 }
 
-// Files is a flag of paths that may be given several times, each a pattern of path/filepath.Match, too, for shells that
-// leave patterns alone, as those in --flag=pattern.
+// Files is a flag of paths that may be given several times, each also as a pattern of path/filepath.Match, for shells
+// that leave patterns alone, such as the one in --flag=pattern.
 type Files []string
 
 func (p *Files) String() string { return fmt.Sprint([]string(*p)) }

@@ -110,7 +110,7 @@ func TestHelp_StandardOutput(t *testing.T) {
 	}
 }
 
-// TestHelp_Defaults checks that the help shows defaults that depend on other flags, wherever these stand.
+// TestHelp_Defaults checks that the help shows defaults that depend on other flags, wherever these are.
 func TestHelp_Defaults(t *testing.T) {
 	for _, args := range [][]string{{"-h", "--model", "b"}, {"--model", "b", "--wrong", "-h"}} {
 		var out bytes.Buffer

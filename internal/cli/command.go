@@ -6,8 +6,8 @@ import (
 	"regexp"
 )
 
-// Command returns how to call a command of this module, as this one was called: next to it if that was by a path, and
-// with go run if that was how.
+// Command returns how to call a command of this module, in the way that this one was called: next to this one if that
+// was by a path, and with go run if that was how.
 func Command(name string) string { return commandLike(os.Args[0], name, isDir) }
 
 // goRun matches the paths of programs that go run has built: in a directory of this build, or in Go's cache.

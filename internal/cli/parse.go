@@ -29,8 +29,8 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 	return code, done
 }
 
-// ParsePaths is Parse for a command that also takes paths. They may come before, between and after flags; what follows
-// -- is a path in any case.
+// ParsePaths does what Parse does, for a command that also takes paths. They may come before, between and after flags;
+// what follows -- is a path in any case.
 func (f *Flags) ParsePaths(args []string) (paths []string, code int, done bool) {
 	paths, err := f.read(args)
 	switch {
@@ -179,7 +179,7 @@ func (f *Flags) suggestion(name string) string {
 	return "; did you mean --" + found + "?"
 }
 
-// described returns the first flag in whose help at least the first two of the words stand in this order, or that they
+// described returns the first flag in whose help at least the first two of the words occur in this order, or that they
 // contain, or that one of them names in a longer or shorter form: --learning-rate is --lr, --max_new_tokens is
 // --max-tokens, and --output is --out.
 func (f *Flags) described(names, wanted []string) string {
@@ -191,7 +191,7 @@ func (f *Flags) described(names, wanted []string) string {
 			}
 		}
 	}
-	// Of several flags that are named, the last one counts: --per_device_train_batch_size is --batch.
+	// If several flags are named, the last one counts: --per_device_train_batch_size is --batch.
 	for _, w := range slices.Backward(wanted) {
 		if len(w) > 2 && slices.Contains(names, w) {
 			return w
@@ -223,7 +223,7 @@ func words(text string) []string {
 }
 
 // Nearest returns the name that a misspelled one probably means: the one with the fewest letters to change, at most
-// two, or one of a short name; of several the first. It returns "" if none is near.
+// two, or one of a short name. Of several such names it returns the first, and "" if none is near.
 func Nearest(name string, names []string) (nearest string) {
 	plain := strings.Join(words(name), "-")
 	most := 3

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Program returns the path of another of these commands: beside this program or, if this directory is the source, as
+// Program returns the path of another of these commands: next to this program or, if this directory is the source, as
 // for "go run ./cmd/gen", built into the user's cache. say gets a line before the build, which may take minutes.
 func Program(ctx context.Context, name string, say func(format string, args ...any)) (string, error) {
 	if self, err := os.Executable(); err == nil {
@@ -35,8 +35,8 @@ func Program(ctx context.Context, name string, say func(format string, args ...a
 }
 
 // Beside starts a program that a Ctrl-C does not reach, and that on Linux is asked to end when this one has ended,
-// however that happened. line gets each line that it prints but empty ones, in another goroutine. After the last one,
-// ended receives how the program ended, and is closed.
+// however that happened. line gets each line that the program prints, except empty ones, in another goroutine. After
+// the last one, ended receives how the program ended, and is closed.
 func Beside(c *exec.Cmd, line func(text string)) (ended <-chan error, err error) {
 	read, write := io.Pipe()
 	c.Stdout, c.Stderr = write, write

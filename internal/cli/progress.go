@@ -13,8 +13,8 @@ type Progress struct {
 	start time.Time // of the task
 }
 
-// Draw draws a task, what of it is being done, unless that is empty, and the share of it that is done. Once that is
-// more than 5%, it says how long the rest will take if it takes as long as the share did.
+// Draw draws a task, the part of it that is being done, unless that is empty, and the share of it that is done. Once
+// the share is more than 5%, Draw says how long the rest will take if it goes as fast as the share did.
 func (p *Progress) Draw(task, what string, share float64) {
 	if task != p.task {
 		p.task, p.start = task, time.Now()

@@ -29,7 +29,7 @@ func StopContext(signals ...os.Signal) context.Context {
 	return ctx
 }
 
-// Heard returns signals without SIGHUP if that is ignored: listening would end that.
+// Heard returns signals, without SIGHUP if SIGHUP is ignored: listening would end that.
 func Heard(signals []os.Signal) (heard []os.Signal) {
 	for _, s := range signals {
 		if s != syscall.SIGHUP || !signal.Ignored(s) {

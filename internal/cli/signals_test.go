@@ -56,7 +56,7 @@ func TestStopContext(t *testing.T) {
 		{"''", []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM}, "terminated", "none"},
 	} {
 		if c.trap == "-" && signal.Ignored(c.signals[0]) {
-			continue // ignored for this test, too, and a shell cannot undo that
+			continue // also ignored for this test, and a shell cannot undo that
 		}
 		cmd := exec.Command("sh", "-c", "trap "+c.trap+` HUP; exec "$0"`, os.Args[0])
 		cmd.Env = append(os.Environ(), waits+"="+c.grace)

@@ -73,7 +73,7 @@ func (l *StatusLine) DrawUntil(over bool, text string) {
 
 // DrawBar draws a progress bar of done out of total, both numbers, and text after them. If total is not positive, it is
 // unknown, and DrawBar draws a spinner instead of the bar. The bar has the room that the text leaves, and on a narrow
-// terminal there is none. Of a text that does not fit either, the last of its parts, separated by ", ", are left out.
+// terminal there is none. If a text does not fit either, the last of its parts, separated by ", ", are left out.
 func (l *StatusLine) DrawBar(done, total int, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -156,7 +156,7 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// TestStatusLine_NarrowTerminals checks that narrow terminals show the numbers and the beginning of the text, too, and
+// TestStatusLine_NarrowTerminals checks that narrow terminals also show the numbers and the beginning of the text, and
 // that text that fits is not truncated.
 func TestStatusLine_NarrowTerminals(t *testing.T) {
 	for width, want := range map[int]string{

@@ -12,8 +12,8 @@ import (
 // Columns returns the number of terminal columns of clean text.
 func Columns(s string) int { return uniseg.StringWidth(s) }
 
-// Fit returns the number of bytes of s that fit into width columns, at least those of one character. It does not split
-// a character that consists of several code points, such as a letter with its accents.
+// Fit returns the number of bytes of s that fit into width columns, but at least the bytes of one character. It does
+// not split a character that consists of several code points, such as a letter with its accents.
 func Fit(s string, width int) int {
 	taken, end := 0, 0
 	for rest, state := s, -1; rest != ""; {
@@ -80,7 +80,7 @@ func PrintRows(w io.Writer, rows [][2]string) error {
 	return nil
 }
 
-// PrintCells writes cells in columns, in reading order, as many as fit the terminal. A file or a pipe gets one cell a
+// PrintCells writes cells in columns, in reading order, as many as fit the terminal. A file or a pipe gets one cell per
 // line.
 func PrintCells(w io.Writer, cells []string) error {
 	width := 0
@@ -125,7 +125,7 @@ func inColumns(cells []string, width int) (lines []string) {
 	return lines
 }
 
-// refill wraps the paragraphs of a text at a width. Indented lines, as those of a list or an example, stay apart.
+// refill wraps the paragraphs of a text at a width. Indented lines, such as in a list or an example, stay apart.
 func refill(text string, width int) string {
 	var lines []string
 	joins := false // the last line is one of a paragraph

@@ -84,7 +84,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestInColumns checks that cells stand in as many columns as fit, and that each is there once.
+// TestInColumns checks that cells are in as many columns as fit, and that each is there once.
 func TestInColumns(t *testing.T) {
 	cells := []string{"a 1", "batch 22", "c -", "device auto", "世界 1"}
 	for width, want := range map[int]string{

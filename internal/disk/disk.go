@@ -103,7 +103,7 @@ func remove(t tree, name string) error {
 // does not return that as an error, because the caller can do nothing about it.
 func SyncDir(dir string) error { return syncDir(paths{}, dir) }
 
-// SyncDirIn is [SyncDir] for a directory in root.
+// SyncDirIn does what [SyncDir] does, for a directory in root.
 func SyncDirIn(root *os.Root, dir string) error { return syncDir(root, dir) }
 
 func syncDir(t tree, dir string) error {

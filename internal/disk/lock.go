@@ -23,7 +23,7 @@ var flock = unix.Flock // replaced in tests that make it fail
 
 // TryLock locks the file for this process until it is closed or the process ends in any way. If shared is true, other
 // processes can also take a shared lock. TryLock does not wait. The error is or wraps [ErrLocked] or [ErrNoLocks], or
-// is that of flock(2).
+// is the error of flock(2).
 func (f *File) TryLock(shared bool) error {
 	how := unix.LOCK_EX
 	if shared {

@@ -24,7 +24,7 @@ type Pending struct {
 // removes the pending files that killed processes have left in the directory: those that no process has locked.
 func Create(path string, perm fs.FileMode) (*Pending, error) { return create(paths{}, path, perm) }
 
-// CreateIn is [Create] for a name in root, which stays open until Commit or Discard.
+// CreateIn does what [Create] does, for a name in root, which stays open until Commit or Discard.
 func CreateIn(root *os.Root, name string, perm fs.FileMode) (*Pending, error) {
 	return create(root, name, perm)
 }
@@ -84,8 +84,8 @@ func Resume(root *os.Root, temp, name string, perm fs.FileMode) (*Pending, error
 }
 
 // Commit syncs the file, renames it to its name, replacing any file of that name, and makes the name survive a power
-// failure. If the old file's permissions are narrower, the new file gets those. A device is not replaced, but an error.
-// If an error occurs before the rename, Commit discards the file.
+// failure. If the old file's permissions are narrower, the new file gets those. Commit does not replace a device, but
+// returns an error. If an error occurs before the rename, Commit discards the file.
 func (p *Pending) Commit() error { return p.CommitAs(p.name) }
 
 // CommitAs does what Commit does, with another name on the same file system.
@@ -131,7 +131,7 @@ func (p *Pending) Discard() error {
 // Write writes data to the file at path with [Create] and Commit: durably, and either completely or not at all.
 func Write(path string, data []byte, perm fs.FileMode) error { return write(paths{}, path, data, perm) }
 
-// WriteIn is [Write] for a name in root.
+// WriteIn does what [Write] does, for a name in root.
 func WriteIn(root *os.Root, name string, data []byte, perm fs.FileMode) error {
 	return write(root, name, data, perm)
 }
@@ -154,8 +154,8 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// IsPending reports whether a file's name, without its directory, is that of a pending file, possibly one that a killed
-// process has left.
+// IsPending reports whether a file's name, without its directory, is the name of a pending file, possibly one that a
+// killed process has left.
 func IsPending(name string) bool {
 	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix) &&
 		len(name) == len(tempPrefix)+len(rand.Text())+len(tempSuffix)

@@ -66,7 +66,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// TestPending_OfKilledProcesses checks that the files of killed processes are removed, and that those of running
+// TestPending_OfKilledProcesses checks that the files of killed processes are removed, and that the files of running
 // processes are not.
 func TestPending_OfKilledProcesses(t *testing.T) {
 	dir := t.TempDir()

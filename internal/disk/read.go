@@ -25,7 +25,7 @@ const MaxRecord = 16 << 20
 // writes to the pipe, and no signal ends the wait. The caller bounds what it keeps of the file; see [ReadInput].
 func OpenInput(path string) (*os.File, error) { return openInput(paths{}, path) }
 
-// OpenInputIn is [OpenInput] for a name in root.
+// OpenInputIn does what [OpenInput] does, for a name in root.
 func OpenInputIn(root *os.Root, name string) (*os.File, error) { return openInput(root, name) }
 
 func openInput(t tree, path string) (*os.File, error) {
@@ -59,7 +59,7 @@ func openInput(t tree, path string) (*os.File, error) {
 // it grows while it is read.
 func ReadInput(path string, limit int64) ([]byte, error) { return readInput(paths{}, path, limit) }
 
-// ReadInputIn is [ReadInput] for a name in root.
+// ReadInputIn does what [ReadInput] does, for a name in root.
 func ReadInputIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return readInput(root, name, limit)
 }
@@ -128,7 +128,7 @@ func ReadDir(dir string) ([]fs.DirEntry, error) {
 	return readDir(paths{}, dir, &left)
 }
 
-// ReadDirIn is [ReadDir] for a directory in root.
+// ReadDirIn does what [ReadDir] does, for a directory in root.
 func ReadDirIn(root *os.Root, dir string) ([]fs.DirEntry, error) {
 	left := maxEntries
 	return readDir(root, dir, &left)
@@ -152,15 +152,15 @@ func readDir(t tree, dir string, left *int) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// WalkDir is [filepath.WalkDir] for a directory that another user may have made: it follows a link only at root, and
-// more than 100,000 entries in it and below it are an error.
+// WalkDir does what [filepath.WalkDir] does, for a directory that another user may have made: it follows a link only at
+// root, and more than 100,000 entries in it and below it are an error.
 func WalkDir(root string, f fs.WalkDirFunc) error {
 	return fs.WalkDir(&walk{root: root, left: maxEntries}, ".", func(name string, d fs.DirEntry, err error) error {
 		return f(filepath.Join(root, name), d, err)
 	})
 }
 
-// Glob is [filepath.Glob], but more than 100,000 entries in the directories that it reads are an error.
+// Glob does what [filepath.Glob] does, but more than 100,000 entries in the directories that it reads are an error.
 func Glob(pattern string) ([]string, error) {
 	w := &walk{left: maxEntries}
 	found, err := fs.Glob(w, pattern)

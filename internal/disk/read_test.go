@@ -83,7 +83,7 @@ func TestReadInput_EndsWithContext(t *testing.T) {
 	}
 }
 
-// grown is a file that was empty when its size was asked.
+// grown is a file that was empty when its size was asked for.
 type grown struct{ *os.File }
 
 func (grown) Stat() (fs.FileInfo, error) { return os.Stat(os.DevNull) }

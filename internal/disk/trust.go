@@ -70,8 +70,8 @@ func trustDir(t tree, dir string) error {
 	return trustFrom(t, ".", dir, trust)
 }
 
-// trustFrom applies check to every name of a path, and to those that links on it lead to. It ends at the first name
-// that does not exist. at is where the path begins.
+// trustFrom applies check to every name of a path, and to the names that links on it lead to. It ends at the first name
+// that does not exist. at is where the path starts.
 func trustFrom(t tree, at, path string, check func(t tree, name string, info fs.FileInfo) error) error {
 	rest := strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {
@@ -111,7 +111,7 @@ func trustFrom(t tree, at, path string, check func(t tree, name string, info fs.
 }
 
 // TrustDir returns an error if another user may have planted a directory, or a directory or link on the way to it.
-// Whatever this package writes is in a directory that passes. The error names no remedy, as that of [Open].
+// Whatever this package writes is in a directory that passes. Like the error of [Open], the error names no remedy.
 func TrustDir(dir string) error { return trustDir(paths{}, dir) }
 
 // MakeDir creates a directory and its parents, as [os.MkdirAll] does, unless [TrustDir] returns an error.
@@ -125,7 +125,7 @@ func MakeDir(dir string, perm fs.FileMode) error {
 	return TrustDir(dir) // another user may have been faster
 }
 
-// MakeDirIn is [MakeDir] for a directory in root.
+// MakeDirIn does what [MakeDir] does, for a directory in root.
 func MakeDirIn(root *os.Root, dir string, perm fs.FileMode) error {
 	if err := trustDir(root, dir); err != nil {
 		return err

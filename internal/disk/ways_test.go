@@ -168,7 +168,7 @@ func TestOpenDevice(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFile names what stands in place of a file.
+// TestWhatIsNoFile names what is in place of a file.
 func TestWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	pipe, socket := filepath.Join(dir, "pipe"), filepath.Join(dir, "socket")

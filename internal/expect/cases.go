@@ -19,9 +19,9 @@ func (c Case) All(key string) []string { return c.values[key] }
 // Get returns the values of a key as lines.
 func (c Case) Get(key string) string { return strings.Join(c.values[key], "\n") }
 
-// Cases reads a table of cases with these keys. "== NAME" begins a case, "KEY: VALUE" adds a value to a key, and
-// "KEY*N: VALUE" adds it N times. A value in Go's quotes is a Go string, any other is what stands there. Empty lines
-// and lines that begin with # are comments.
+// Cases reads a table of cases with these keys. "== NAME" starts a case, "KEY: VALUE" adds a value to a key, and
+// "KEY*N: VALUE" adds it N times. A value in Go's quotes is a Go string, any other is taken literally. Empty lines and
+// lines that start with # are comments.
 func Cases(t testing.TB, path string, keys ...string) (cases []Case) {
 	t.Helper()
 	for i, line := range strings.Split(Read(t, path), "\n") {

@@ -135,7 +135,7 @@ func TokenizerWith(t testing.TB, token, dir string) string {
 	return files[0]
 }
 
-// Lines calls check with each line of a JSONL file, which may have no fields but those of T.
+// Lines calls check with each line of a JSONL file, which may have no fields but T's.
 func Lines[T any](t testing.TB, path string, check func(line int, row T)) {
 	t.Helper()
 	n := 0

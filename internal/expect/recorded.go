@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Recorded checks a table of what functions of strings return. Each line of the file, but blank ones and those that
-// begin with #, has the name of a function, its arguments, and the result:
+// Recorded checks a table of what functions of strings return. Each line of the file, except blank lines and lines that
+// start with #, has the name of a function, its arguments, and the result:
 //
 //	quantity | two dozen eggs => 24
 //

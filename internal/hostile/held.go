@@ -46,7 +46,7 @@ func Parse[Text ~string | ~[]byte, Result any](t testing.TB, text Text, parse fu
 }
 
 // Wide returns texts of 64 KiB that consist of many small parts: what a reader keeps for each must not add up to far
-// more than the text. Fuzz targets take them as seeds, because a fuzzer begins with short texts.
+// more than the text. Fuzz targets take them as seeds, because a fuzzer starts with short texts.
 func Wide() (all []string) {
 	for _, unit := range []string{"0,", "{},", "[],", `"":0,`, `{"a":0},`, `"a",`, "null,",
 		"a ", "a\n", "\n", ",", "{", "[",

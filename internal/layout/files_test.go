@@ -15,8 +15,8 @@ import (
 )
 
 // unguarded are the functions that open, list, make or remove files without the guards of internal/disk: a regular
-// file, a limit, a directory that no other user has planted. Those of a line are calls of any of the packages before
-// the colon; * is any value, as root.ReadFile.
+// file, a limit, a directory that no other user has planted. The functions on a line are called on any of the packages
+// before the colon; * is any value, as in root.ReadFile.
 var unguarded = []string{
 	"os fs filepath unix syscall ioutil: ReadFile Open OpenFile ReadDir OpenRoot OpenInRoot DirFS CopyFS Glob Walk",
 	"fs filepath: WalkDir",

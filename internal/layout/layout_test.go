@@ -40,7 +40,7 @@ var layers = [][]string{
 	{"internal/sandbox"},
 }
 
-// alone are the packages that import no other package of the module, but internal/disk to open files.
+// alone lists the packages that import no other package of the module, except internal/disk to open files.
 var alone = []string{"voice", "data", "internal/measure", "internal/many", "tensor", "lora", "tokenizer", "chat/jinja",
 	"internal/python",
 	"internal/cli",

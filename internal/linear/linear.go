@@ -15,9 +15,9 @@ const (
 
 // Test fails if f(32·n) takes more than 400 times the CPU time of f(n). A linear function takes 32 times as long, one
 // that allocates up to 150 times, because a little garbage is never collected. A quadratic one takes 1,024 times as
-// long, however often it is tried. Test counts only the CPU time of the thread that runs f, and of n the best of three
-// tries, of 32·n that of up to six, because the thread finds its caches taken. Less than a quarter of a millisecond
-// counts as that. f must not start goroutines.
+// long, however often it is tried. Test counts only the CPU time of the thread that runs f, for n in the best of three
+// tries, and for 32·n in the best of up to six, because the thread finds its caches taken. Less than a quarter of a
+// millisecond counts as a quarter of a millisecond. f must not start goroutines.
 func Test(t testing.TB, what string, n int, f func(n int)) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -31,11 +31,11 @@ var ErrNone = errors.New("llama.cpp cannot be asked")
 // Options say how a model runs.
 type Options struct {
 	// Threads is the number of threads. Default 0: one, because llama.cpp's threads wait for each other by spinning, which
-	// takes many times as long where other programs run too.
+	// takes many times as long if other programs are also running.
 	Threads int
 	// Context is the maximum number of tokens in the KV cache. Default 0: 1024.
 	Context int
-	// Sequences is the number of sequences that share it, for Many. Default 0: one.
+	// Sequences is the number of sequences that share the KV cache, for Many. Default 0: one.
 	Sequences int
 	// Exact keeps keys and values in float32, does not use llama.cpp's flash attention, and leaves weights as the file
 	// has them. By default all are as llama.cpp's programs have them: float16, used if the CPU has it, and repacked for
@@ -181,7 +181,7 @@ func (m *Model) Tokenize(text string, add, parse bool) ([]int32, error) {
 	return m.ids("tokenize", 0, flags, []byte(text))
 }
 
-// Logits replaces what is in the KV cache by tokens and returns the logits after each, [len(ids), Vocab].
+// Logits replaces what is in the KV cache with tokens and returns the logits after each, [len(ids), Vocab].
 func (m *Model) Logits(ids []int32) ([]float32, error) {
 	data, err := m.ask("logits", 0, 0, bytesOf(ids))
 	if err != nil {
@@ -208,7 +208,7 @@ func (m *Model) Read(ids []int32) (id int32, err error) {
 }
 
 // Next appends a token to the KV cache, takes the most likely one after it, and so on: n times, one token at a time. It
-// returns the n tokens that it took, of which the last is not in the cache.
+// returns the n tokens that it took, the last of which is not in the cache.
 func (m *Model) Next(id int32, n int) ([]int32, error) { return m.ids("next", float64(id), n, nil) }
 
 // Many reads prompts of Options.Sequences sequences, all of the same length, and answers each with the n most likely
@@ -221,7 +221,7 @@ func (m *Model) Many(prompts [][]int32, n int) (answers [][]int32, err error) {
 	return answers, err
 }
 
-// Greedy returns the n most likely tokens after a prompt, each after those before it. It replaces what is in the KV
+// Greedy returns the n most likely tokens after a prompt, each after the ones before it. It replaces what is in the KV
 // cache.
 func (m *Model) Greedy(prompt []int32, n int) ([]int32, error) {
 	if err := m.Trim(0); err != nil {

@@ -50,7 +50,7 @@ func apart(a, b []float32) float64 {
 	return math.Sqrt(difference / norm)
 }
 
-// TestModel_AsRecorded judges the judge: its logits and greedy tokens are those of the dequantized weights.
+// TestModel_AsRecorded judges the judge: its logits and greedy tokens agree with the dequantized weights'.
 func TestModel_AsRecorded(t *testing.T) {
 	for _, c := range []struct {
 		model, file string

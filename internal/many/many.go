@@ -3,23 +3,23 @@
 // sends. It knows nothing of models: a [Job] has seconds and bytes, a [Cluster] has bandwidths and latencies.
 package many
 
-// A Sharding says what of the training state each GPU keeps only its part of. Each includes those before it.
+// A Sharding says of which training state each GPU keeps only its part. Each sharding includes the ones before it.
 type Sharding int
 
 const (
-	// AllReduce shards nothing: each layer's gradients are summed on all GPUs beside the last backward pass of a step.
+	// AllReduce shards nothing: each layer's gradients are summed on all GPUs during the last backward pass of a step.
 	AllReduce Sharding = iota
-	// ZeRO1 shards the optimizer's state: gradients are reduced to their owners beside the last backward pass, and the
-	// updated weights are gathered beside the next forward pass.
+	// ZeRO1 shards the optimizer's state: gradients are reduced to their owners during the last backward pass, and the
+	// updated weights are gathered during the next forward pass.
 	ZeRO1
-	// ZeRO2 shards the sums of gradients: they are reduced beside every backward pass, from memory for two layers.
+	// ZeRO2 shards the sums of gradients: they are reduced during every backward pass, from memory for two layers.
 	ZeRO2
 	// ZeRO3 shards the weights: each layer's are gathered for the forward pass and again for the backward pass, into
 	// memory for two layers.
 	ZeRO3
 )
 
-// Shardings is their number.
+// Shardings is the number of shardings.
 const Shardings = int(ZeRO3) + 1
 
 func (s Sharding) String() string { return []string{"all-reduce", "ZeRO-1", "ZeRO-2", "ZeRO-3"}[s] }
@@ -103,7 +103,7 @@ type Result struct {
 	Sent               float64 // bytes
 }
 
-// Hidden returns the share of the sending that takes place beside the computing: 1 without any.
+// Hidden returns the share of the sending that takes place during the computing: 1 if nothing is sent.
 func (r Result) Hidden() float64 {
 	if r.Sending == 0 {
 		return 1
@@ -142,8 +142,8 @@ func (q *queues) scatter(bytes, after float64) float64 {
 	return q.send(q.cluster.Gather, 1, bytes, after)
 }
 
-// Simulate returns a step of each GPU. All begin together with the update, because the norm for clipping is that of all
-// gradients; so the step ends when the sums of all have ended.
+// Simulate returns a step of each GPU. All GPUs start the update together, because the norm for clipping is the norm of
+// all gradients. So the step ends when the sums of all have ended.
 func (j Job) Simulate(s Sharding, c Cluster) Result {
 	q := &queues{cluster: c}
 	if s == AllReduce {

@@ -41,9 +41,9 @@ func Run(ctx context.Context, o Options, work Work) (Sample, error) {
 	return s[0], nil
 }
 
-// Turns times forms of work in turns: a timing of each, then the next timing of each, beginning with another form each
-// time. It returns a sample of each form, in the order of the forms. It stops with the first error of a form, and with
-// the context's when that is canceled.
+// Turns times forms of work alternately: a timing of each, then the next timing of each, starting with another form
+// each time. It returns a sample of each form, in the order of the forms. It stops with the first error of a form, or
+// with the context's error when the context is canceled.
 func Turns(ctx context.Context, o Options, forms ...Work) ([]Sample, error) {
 	samples, times := make([]Sample, len(forms)), make([]int, len(forms))
 	for i, f := range forms {
@@ -200,8 +200,8 @@ type Ceiling struct {
 // both at the same time.
 func (c Ceiling) Seconds(bytes, flops float64) float64 { return max(bytes/c.Bytes, flops/c.FLOPs) }
 
-// Share returns which share of the ceiling work reached that took some seconds. It may be more than 1: what lies in a
-// cache is not limited by memory.
+// Share returns the share of the ceiling that was reached by work that took some seconds. It may be more than 1: what
+// is in a cache is not limited by memory.
 func (c Ceiling) Share(bytes, flops, seconds float64) float64 {
 	return c.Seconds(bytes, flops) / seconds
 }

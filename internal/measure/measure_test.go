@@ -167,8 +167,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestShortWork_RunsSeveralTimes checks that fast work runs several times in a timing, and that its time is that of one
-// run.
+// TestShortWork_RunsSeveralTimes checks that fast work runs several times in a timing, and that its time is the time of
+// one run.
 func TestShortWork_RunsSeveralTimes(t *testing.T) {
 	advance := ticking(t)
 	for _, each := range []time.Duration{10 * time.Microsecond, time.Nanosecond, time.Second, 0} {

@@ -43,7 +43,7 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*hf.Checkpoint, error) 
 	return c, nil
 }
 
-// CheckWhole returns an error if a name is that of a directory with an adapter and no model.
+// CheckWhole returns an error if a name is a directory with an adapter and no model.
 func CheckWhole(name string) error {
 	_, err := os.Stat(filepath.Join(name, "config.json"))
 	if name == data.StarterName || err == nil || !hf.IsAdapter(name) {
@@ -73,16 +73,16 @@ func CheckFinished(name string) error {
 		"command and --resume%s", name, cli.Command("train"), last)
 }
 
-// isAdapter is the error of an adapter where a model is needed.
+// isAdapter returns the error for an adapter where a model is needed.
 func isAdapter(name string) error {
 	return fmt.Errorf("%s %w: chat and bench quality take it as --tuned; train --model trains it further; for all else "+
 		"merge it into its base first, with %s %s DIRECTORY", name, hf.ErrAdapter, cli.Command("export"),
 		cli.ShellQuote(name))
 }
 
-// OpenTuned is Open, but the name may also be that of an adapter, a directory or a hub repository, for
-// [infer.OpenOptions]. The model is then its base, as OpenBase finds it, with the adapter's tokenizer and chat
-// template, if it has its own. Close both.
+// OpenTuned does what Open does, but the name may also be an adapter's, a directory or a hub repository, for
+// [infer.OpenOptions]. The model is then the adapter's base, as OpenBase finds it, with the adapter's tokenizer and
+// chat template, if it has its own. Close both.
 func OpenTuned(ctx context.Context, h *hub.Hub, name, base string) (*hf.Checkpoint, *hf.Adapter, error) {
 	a, err := OpenAdapter(ctx, h, name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestOpen checks that the name of the embedded model means it, if this build has it, also beside a directory of that
+// TestOpen checks that the name of the embedded model means it, if this build has it, also next to a directory of that
 // name, and that it has the files for chatting and training.
 func TestOpen(t *testing.T) {
 	tiny, err := filepath.Abs("../../infer/testdata/tiny/base")

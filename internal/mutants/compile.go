@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// objectsVar names a directory of compiled C. Where it is set, mutants is a C compiler.
+// objectsVar names a directory of compiled C. If it is set, mutants is a C compiler.
 const objectsVar = "RESTYLE_MUTANTS_OBJECTS"
 
 // compile runs the C compiler, and keeps what it compiled, by the preprocessed source and the flags. The go command
-// compiles all C files of a package again if one has changed, which takes minutes for those of kernels/cpu: each is
+// compiles all C files of a package again if one has changed, which takes minutes for kernels/cpu: each file is
 // compiled for every instruction set. ccache would find nothing: the go command's flags name new directories each time.
 func compile(objects string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	gcc := func(args ...string) error {

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// random returns n faults of Go packages, chosen by seed from all that faultsOf makes, whose tests are those of their
-// package. Unlike those in the table they may not compile or change nothing.
+// random returns n faults of Go packages, chosen by seed from all that faultsOf makes. Their tests are their package's
+// tests. Unlike the faults in the table, they may not compile, or may change nothing.
 func random(root string, packages []string, n int, seed uint64) ([]mutant, error) {
 	var all []mutant
 	for _, pkg := range packages {

@@ -74,7 +74,7 @@ func parse(entry string) (mutant, error) {
 	return m, nil
 }
 
-// tables are the files of a module's faults.
+// tables returns the files of a module's faults.
 func tables(root string) ([]string, error) {
 	return filepath.Glob(filepath.Join(root, "internal", "mutants", "faults", "*.txt"))
 }

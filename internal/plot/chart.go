@@ -18,7 +18,7 @@ type Chart struct {
 type Axis struct {
 	Label string
 	Log   bool
-	Zero  bool // the axis begins at zero; not for Log
+	Zero  bool // the axis starts at zero; not for Log
 }
 
 // A Series is a line through points, or only the points.
@@ -70,7 +70,7 @@ func style() string {
 }
 
 // TextWidth returns about how wide a text is in the size of names and numbers, in pixels. Browsers have other fonts on
-// every system, so it is that of a wide one.
+// every system, so it is the width in a wide one.
 func TextWidth(text string) float64 { return em * float64(utf8.RuneCountInString(text)) }
 
 // begin opens a picture with its title.

@@ -238,7 +238,7 @@ func (r *reducer) add(kind unitKind, text string, line int) {
 	r.units = append(r.units, unit{kind, text, line})
 }
 
-// string returns the run of the literal that begins at tokens[i]: the run of the literal before it, or a new run.
+// string returns the run of the literal that starts at tokens[i]: the run of the literal before it, or a new run.
 func (r *reducer) string(tokens []Token, i int) *run {
 	if i == 0 || tokens[i-1].Kind != String && tokens[i-1].Kind != FStringEnd {
 		r.add(openUnit, "", tokens[i].Line)

@@ -16,7 +16,7 @@ type pair struct {
 	a, b  string
 }
 
-// pairs returns those of testdata/pairs.txt.
+// pairs returns the pairs in testdata/pairs.txt.
 func pairs(t testing.TB) (list []pair) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/pairs.txt")

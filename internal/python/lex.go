@@ -289,7 +289,7 @@ func (l *lexer) field(quote string, raw bool, start int) error {
 	return l.fail(start, "an f-string that is never closed")
 }
 
-// The operators of three and two characters. The method operator has those of one character.
+// The operators of three and two characters. The method operator has the operators of one character.
 var (
 	operators3 = []string{"**=", "//=", ">>=", "<<=", "..."}
 	operators2 = []string{"**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=", "%=", "&=", "|=",

@@ -65,7 +65,7 @@ func decodeMiddle(text string, raw bool) (string, error) {
 	return unescape(text, false)
 }
 
-// undouble replaces two braces with one, except for those of \N escapes.
+// undouble replaces two braces with one, except in \N escapes.
 func undouble(s string, raw bool) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -10,7 +10,7 @@ func IsKeyword(s string) bool { return keywords[s] }
 func IsBuiltin(s string) bool { return builtins[s] }
 
 // Identifiers returns the names in src, without keywords: of variables, functions, classes, parameters, keyword
-// arguments, attributes and modules, also in f-strings. Of a dotted name it also returns every prefix (a, a.b and
+// arguments, attributes and modules, also in f-strings. For a dotted name it also returns every prefix (a, a.b and
 // a.b.c); a.b.c is a dotted name, a().b is not. If src does not split into tokens, Identifiers returns the names before
 // the error.
 func Identifiers(src string) map[string]bool {

@@ -29,7 +29,7 @@ func TestKnownNames(t *testing.T) {
 	}
 }
 
-// TestIdentifiers_LongNames checks that of a long name the first hundred dotted parts are identifiers.
+// TestIdentifiers_LongNames checks that the first hundred dotted parts of a long name are identifiers.
 func TestIdentifiers_LongNames(t *testing.T) {
 	want := map[string]bool{}
 	for n := range 100 {

@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is the kind of a token. The kinds are those of CPython's tokenize module. F-strings are split into parts, as in
-// CPython since 3.12.
+// Kind is the kind of a token. The kinds are the same as in CPython's tokenize module. F-strings are split into parts,
+// as in CPython since 3.12.
 type Kind uint8
 
 const (
@@ -214,7 +214,7 @@ measure:
 	return l.block(at, i)
 }
 
-// block compares the indentation of a line, whose text starts at text, with that of the enclosing blocks.
+// block compares the indentation of a line, whose text starts at text, with the indentation of the enclosing blocks.
 func (l *lexer) block(at column, text int) error {
 	top := l.indents[len(l.indents)-1]
 	switch {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowed are the system calls of ordinary programs: those on the program's own memory, threads, files, pipes and
-// children. The filter refuses all others, also those that kernels yet to come will have. Among them are calls that
+// allowed are the system calls of ordinary programs: the ones on the program's own memory, threads, files, pipes and
+// children. The filter refuses all others, including the ones that future kernels will have. Among them are calls that
 // reach other processes or the whole machine, open sockets, watch or lock the system's files, and keep memory that
 // nothing counts: in a pipe (vmsplice), in a queue, a timer, a key, a ruleset, a file without a name.
 var allowed = append([]uint32{
@@ -54,7 +54,8 @@ type call struct {
 	tests  []test
 }
 
-// A test compares an argument, of which mask selects bits, with values: it must be one of them, or none if none is set.
+// A test compares the bits of an argument that mask selects with values: they must be one of them, or none if none is
+// set.
 type test struct {
 	argument uint32 // from 0
 	mask     uint32
@@ -79,7 +80,7 @@ var sometimes = []call{
 		unix.TIOCGWINSZ}}}},
 	{unix.SYS_PRCTL, []test{{0, all, false, []uint32{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_PDEATHSIG,
 		unix.PR_GET_PDEATHSIG, unix.PR_CAPBSET_READ, unix.PR_GET_NO_NEW_PRIVS, unix.PR_SET_VMA}}}},
-	// The limits of this process, 0, and not that of core files: at 1 the kernel starts no program of the system for them.
+	// The limits of this process, 0, except the limit of core files: at 1 the kernel starts no system program for them.
 	{unix.SYS_PRLIMIT64, []test{{0, all, false, []uint32{0}}, {1, all, true, []uint32{unix.RLIMIT_CORE}}}},
 	{unix.SYS_SCHED_SETAFFINITY, []test{{0, all, false, []uint32{0}}}},
 	{unix.SYS_CLONE, []test{{0, unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |

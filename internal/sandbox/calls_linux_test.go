@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCalls_OnlyListed checks which system calls a program can make: none but those of the lists, and those with
+// TestCalls_OnlyListed checks which system calls a program can make: only the ones in the lists, and some only with
 // arguments that keep to the program itself and to memory that is counted.
 func TestCalls_OnlyListed(t *testing.T) {
 	if flag.Arg(0) != inside {

@@ -156,7 +156,7 @@ func (p *plan) drop() error {
 			return err
 		}
 	}
-	for c := range uintptr(unix.CAP_LAST_CAP + 24) { // and those of newer kernels
+	for c := range uintptr(unix.CAP_LAST_CAP + 24) { // and newer kernels' capabilities
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil &&
 			(err != unix.EINVAL || c <= unix.CAP_CHECKPOINT_RESTORE) {
 			return err

@@ -86,8 +86,8 @@ func groupKinds(limit int) []groupKind {
 	}
 }
 
-// Put makes a group and puts a process into it, with those that it will start. It returns nil if this machine lets this
-// user make none. The process must not have started others.
+// Put makes a group and puts a process into it, with the processes that it will start. It returns nil if this machine
+// lets this user make none. The process must not have started others.
 func (g *Groups) Put(pid int) *Group {
 	for _, kind := range groupKinds(g.limit) {
 		for _, parent := range kind.parents("/proc/self/cgroup", "/proc/self/mountinfo") {
@@ -130,7 +130,7 @@ func write(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// keep has a process remove a directory if this one cannot.
+// keep makes a process remove a directory if this one cannot.
 func (g *Groups) keep(dir string) (err error) {
 	g.mutex.Lock()
 	defer g.mutex.Unlock()

@@ -103,7 +103,7 @@ func hasNobody(file string) bool {
 	return err != nil // a kernel without user namespaces, which will report that itself
 }
 
-// Start starts a command that Command made. The error is ErrUnavailable unless it is that of a file or a pipe.
+// Start starts a command that Command made. The error is ErrUnavailable unless it concerns a file or a pipe.
 func Start(c *exec.Cmd) error {
 	hiding.Lock()
 	defer hiding.Unlock()

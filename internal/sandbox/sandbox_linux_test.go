@@ -45,7 +45,7 @@ func command(t *testing.T) (c *exec.Cmd, output *bytes.Buffer) {
 	return c, output
 }
 
-// TestShows checks that a directory is visible with what is in it, and not with what begins like it.
+// TestShows checks that a directory is visible with what is in it, and not with what starts like it.
 func TestShows(t *testing.T) {
 	p := plan{Binds: [][2]string{{"/usr/lib", "/usr/lib"}, {"/x", "/bin"}}}
 	for path, want := range map[string]bool{"/usr/lib": true, "/usr/lib/x": true, "/usr/lib64": false, "/usr": false,

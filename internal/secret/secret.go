@@ -83,7 +83,7 @@ func Safe(u *url.URL) bool {
 // Scrub returns text with the key replaced by "[redacted]": as it is, with percent, \u or \x escapes, in base64 (both
 // alphabets, at any offset) and in hexadecimal. It replaces not only the whole key but every run of 8 or more of its
 // characters, and its ends around asterisks or dots. It is for logs and errors: a short key may be one of their words,
-// and losing that word does no harm. Of a key shorter than 4 characters, Scrub replaces only occurrences that are not
+// and losing that word does no harm. For a key shorter than 4 characters, Scrub replaces only occurrences that are not
 // part of a longer word.
 func (s Secret) Scrub(text string) string {
 	found := s.find(text, false)
@@ -218,7 +218,7 @@ func (f *forms) add(text string, least int, raw bool) {
 	}
 }
 
-// find appends the spans of text that spell the key. at maps offsets in text to those of the caller's text; it is nil
+// find appends the spans of text that spell the key. at maps offsets in text to offsets in the caller's text; it is nil
 // if they are the same.
 func (f *forms) find(text string, at []int, prose bool, found []span) []span {
 	mark := func(from, to int) {

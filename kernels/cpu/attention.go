@@ -31,7 +31,7 @@ type AttentionArgs struct {
 	LSE            uintptr       // [heads, rows] floats; 0 if it is not wanted
 	// Sequence s has rows CuSeqlens[s] to CuSeqlens[s+1] of Q, K and V.
 	CuSeqlens []int32
-	// Ahead is the number of rows of K and V before those of Q, if there is one sequence.
+	// Ahead is the number of rows of K and V before the rows of Q, if there is one sequence.
 	Ahead                   int
 	Heads, KVHeads, HeadDim int
 	Causal                  bool // a query sees no key after its own position

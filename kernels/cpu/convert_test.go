@@ -83,9 +83,9 @@ func TestF16(t *testing.T) {
 // address returns the address of a slice's first element.
 func address[T any](x []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(x))) }
 
-// TestExp compares the exponential, which a gradient of log-softmax returns directly, with that in float64. In float32
-// it must be within 2 ulp, also in gradual underflow, and for BF16 within 4e-6 before rounding. Lengths are not
-// multiples of a vector.
+// TestExp compares the exponential, which a gradient of log-softmax returns directly, with the exponential in float64.
+// In float32 it must be within 2 ulp, also in gradual underflow, and for BF16 within 4e-6 before rounding. Lengths are
+// not multiples of a vector.
 func TestExp(t *testing.T) {
 	var x []float32
 	for i := float32(-110); i < 88.7; i += 0x1p-10 {

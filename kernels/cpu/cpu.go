@@ -4,7 +4,7 @@
 //
 // No result depends on the number of threads. It may depend, in its last bits, on the level.
 //
-// The C code is compiled with line numbers for profilers and backtraces (-g1). All that a debugger can show (-g) would
+// The C code is compiled with line numbers for profilers and backtraces (-g1). Full debugging information (-g) would
 // take two thirds longer to compile.
 package cpu
 
@@ -48,7 +48,7 @@ const (
 	Portable   Level = iota // what the C compiler makes of plain loops
 	NEON                    // arm64
 	AVX2                    // with FMA and F16C
-	AVX512                  // F, BW, DQ and VL; VNNI where the machine has it
+	AVX512                  // F, BW, DQ and VL; VNNI if the machine has it
 	AVX512BF16              // with dot products of bfloat16 and of bytes
 	AMX                     // with tiles of bfloat16 and of bytes
 )
@@ -84,9 +84,10 @@ func ParseLevel(name string) (Level, error) {
 // Best returns the highest level that this machine and its operating system support.
 func Best() Level { return Level(C.cpu_best()) }
 
-// Fastest returns the level that is the fastest here: Best, or AVX512 where that is AVX512BF16 with dot products that
-// are slower than multiply-adds, which is timed when it is first asked. Intel's processors that have AMX, shown to this
-// program or not, compute dot products of bfloat16 at half the rate of float32, AMD's at twice the rate.
+// Fastest returns the level that is the fastest on this machine: Best, or AVX512 if Best is AVX512BF16 with dot
+// products that are slower than multiply-adds, which the first call times. Intel's processors that have AMX, whether or
+// not this program can see it, compute dot products of bfloat16 at half the rate of float32, AMD's processors at twice
+// the rate.
 func Fastest() Level { return Level(C.cpu_fastest()) }
 
 // Levels returns the levels that this machine supports, in ascending order.
@@ -111,7 +112,7 @@ func SetLevel(l Level) {
 }
 
 // UseByteDots sets whether products of INT8 use dot products of bytes (VNNI) at the level AVX512, on machines that have
-// them; they do at first. Results are the same.
+// them. By default they do. Results are the same either way.
 func UseByteDots(use bool) {
 	n := C.int(0)
 	if use {

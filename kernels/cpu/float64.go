@@ -10,13 +10,13 @@ import "C"
 
 import "unsafe"
 
-// Float64s is a matrix in a slice, whose rows start Stride elements after each other.
+// Float64s is a matrix in a slice, whose rows start Stride elements apart.
 type Float64s struct {
 	X      []float64
 	Stride int
 }
 
-// At returns the part of the matrix whose first element is that of a row and a column.
+// At returns the part of the matrix that starts at a row and a column.
 func (m Float64s) At(row, column int) Float64s { return Float64s{m.X[row*m.Stride+column:], m.Stride} }
 
 // SubtractProduct computes c -= a·b, where a is [m, k], b is [k, n] and c is [m, n]. If upper, what is below the

@@ -22,7 +22,7 @@ import (
 )
 
 // A Product is a product that Gemm computes: C = Alpha·(A·B + A2·B2) (+ Bias) (+ C), where A is [m, k], B is [k, n] and
-// C is [m, n]. Or it is a batch of such products; then the matrices are those of the first.
+// C is [m, n]. Or it is a batch of such products; then the matrices are the first product's.
 type Product struct {
 	C, A, B        tensor.Matrix // F32, BF16 or F16, A and B alike; C must not overlap them
 	A2, B2         tensor.Matrix // as A and B, with another k; the zero value: no second pair, which a batch never has
@@ -77,8 +77,9 @@ func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 //
 // Sums are in float32, and each is rounded once, when it is stored. Their order depends only on k and the level,
 // neither on the other sizes nor on the number of threads, except that a product with at most eight rows has an order
-// of its own. Rows that are Alone have that order in any number, or on AMX the other one. A NaN or an infinity affects
-// only the elements of C that it takes part in. At levels with bfloat16 dot products, subnormal numbers count as zero.
+// of its own. Rows that are Alone have that order whatever their number, or on AMX the other order. A NaN or an
+// infinity affects only the elements of C that it takes part in. At levels with bfloat16 dot products, subnormal
+// numbers count as zero.
 //
 // Gemm panics if the operands do not fit each other, or if there is no memory for packed operands, about 4 MB per
 // thread.
@@ -111,9 +112,9 @@ func Gemm(p Product) {
 	}
 }
 
-// GemmCoded is Gemm of a B that is transposed and quantized, with its values rounded to A's type, as DequantizeRows
-// computes them, and A's rows Alone. It computes them where it needs them. If rows are too long for that, or on AMX too
-// many, it computes nothing and reports false.
+// GemmCoded is Gemm for a B that is transposed and quantized, with its values rounded to A's type, as DequantizeRows
+// computes them, and A's rows Alone. It computes the values where it needs them. If rows are too long for that, or on
+// AMX too many, it computes nothing and returns false.
 func GemmCoded(p Product) bool {
 	if !p.TransB || p.TransA || p.B.Rows != p.C.Cols || p.B.Cols != p.A.Cols || p.A.Rows != p.C.Rows || !valid(p.A) ||
 		!valid(p.C) || !p.B.DType.Quantized() || p.B.Addr == 0 {

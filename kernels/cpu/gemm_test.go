@@ -43,7 +43,7 @@ func TestFastestLevel_IsThere(t *testing.T) {
 	}
 }
 
-// A fence is memory that starts and ends exactly at inaccessible pages: one byte too far is a fault.
+// A fence is memory that starts and ends exactly at inaccessible pages: accessing one byte too far is a fault.
 type fence struct {
 	mem  []byte
 	data []byte
@@ -123,7 +123,7 @@ func (g *grid) fill(rng *rand.Rand) *grid {
 	return g
 }
 
-// values returns the elements in float64; if transposed, those of the transpose.
+// values returns the elements in float64; if transposed, the transpose's elements.
 func (g *grid) values(transposed bool) []float64 {
 	v := make([]float64, 0, g.rows*g.columns)
 	if transposed {
@@ -254,7 +254,7 @@ func (c gemmCase) run(t *testing.T) {
 	}
 }
 
-// odd are sizes around those of vectors, micro-kernels and groups; each occurs in each dimension.
+// odd has sizes around the sizes of vectors, micro-kernels and groups; each occurs in each dimension.
 var odd = []int{1, 2, 3, 7, 8, 9, 13, 15, 17, 31, 33, 63, 65, 100, 129, 257}
 
 func TestGemm(t *testing.T) {
@@ -330,8 +330,8 @@ func TestGemm_ZeroPairChangesNoBit(t *testing.T) {
 	})
 }
 
-// TestGemm_PairsSideBySide adds a second pair among others, which are zero in A, as one adapter of several: it changes
-// no bit where it stands.
+// TestGemm_PairsSideBySide adds a second pair among others, which are zero in A, as one adapter of several: its
+// position changes no bit.
 func TestGemm_PairsSideBySide(t *testing.T) {
 	const n, k, rank, from, all = 37, 70, 16, 48, 80
 	eachLevel(t, func(t *testing.T) {

@@ -81,8 +81,8 @@ type DynamicMap struct {
 	signed C.int
 }
 
-// NewDynamicMap prepares a map of 256 numbers in ascending order, as quant.DynamicMap returns them. In a map of
-// roots, codes stand for √v and numbers for v, and only 0 itself has the code of 0.
+// NewDynamicMap prepares a map of 256 numbers in ascending order, as quant.DynamicMap returns them. In a map of roots,
+// codes represent √v and numbers v, and only 0 itself has the code of 0.
 func NewDynamicMap(values []float32, signed, roots bool) *DynamicMap {
 	m := &DynamicMap{signed: flag(signed)}
 	magnitudes, each, first := values, 2, 1 // size of the lowest decade, and the index of its first number

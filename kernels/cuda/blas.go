@@ -74,9 +74,9 @@ func (b *BLAS) Close() error {
 	return nil
 }
 
-// A Shape has all that a plan for a product depends on: C = Alpha·A·B, or with Bias C = Alpha·A·B + bias on every row,
-// of row-major matrices C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or a batch of such
-// products.
+// A Shape has everything that a plan for a product depends on: C = Alpha·A·B, or with Bias C = Alpha·A·B + bias on
+// every row, of row-major matrices C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or a
+// batch of such products.
 type Shape struct {
 	M, N, K                int
 	LDA, LDB, LDC          int // elements from one row to the next
@@ -96,7 +96,7 @@ type Plan struct {
 	handle     C.uintptr_t
 }
 
-// dataTypes are cuBLASLt's names of types.
+// dataTypes are cuBLASLt's names for types.
 var dataTypes = map[tensor.DType]C.int{tensor.F32: C.CUDA_R_32F, tensor.BF16: C.CUDA_R_16BF, tensor.F16: C.CUDA_R_16F}
 
 // Plan looks for algorithms. It returns nil if there are none for the product. An error sticks.

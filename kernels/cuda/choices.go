@@ -83,7 +83,7 @@ func parseChoices(text []byte) (c Choices) {
 	return c
 }
 
-// KeepChoices adds choices to those of earlier runs. If the directory cannot be written to, only time is lost.
+// KeepChoices adds choices to the choices of earlier runs. If the directory cannot be written to, only time is lost.
 func (cache Cache) KeepChoices(b *BLAS, c Choices) {
 	all := cache.Choices(b)
 	maps.Copy(all, c)

@@ -27,10 +27,10 @@ type Compiler struct {
 	handle       C.uintptr_t
 }
 
-// OpenCompiler opens NVRTC for a GPU; the zero Properties stand for any GPU. It looks in the file that RESTYLE_NVRTC
-// names, or in the directories of CUDA's toolkits and of pip's and conda's packages, and takes the first library that
-// compiles for the GPU, or else the first, but never one whose code the GPU's driver would not load. The error has the
-// command that installs NVRTC.
+// OpenCompiler opens NVRTC for a GPU; the zero Properties mean any GPU. It looks in the file that RESTYLE_NVRTC names,
+// or in the directories of CUDA's toolkits and of pip's and conda's packages, and takes the first library that compiles
+// for the GPU, or else the first, but never one whose code the GPU's driver would not load. The error has the command
+// that installs NVRTC.
 func OpenCompiler(p Properties) (*Compiler, error) {
 	return openCompiler(libnvrtc.paths(p.Driver), p)
 }
@@ -55,7 +55,7 @@ func openCompiler(paths []string, gpu Properties) (first *Compiler, err error) {
 	return first, nil
 }
 
-// tryCompiler opens the library at a path, or puts the reason why not in message.
+// tryCompiler opens the library at a path, or writes the reason for the failure to message.
 func tryCompiler(path string, message *C.char, size C.int) *Compiler {
 	preloadBuiltins(path)
 	p := C.CString(path)
@@ -72,7 +72,7 @@ func tryCompiler(path string, message *C.char, size C.int) *Compiler {
 	return &Compiler{int(c.major), int(c.minor), C.GoString(&c.path[0]), archs, c.compiler}
 }
 
-// Older returns, if the compiler is too old to make code for exactly this GPU, what that means and what to do, and ""
+// Older returns what it means and what to do if the compiler is too old to make code for exactly this GPU, and ""
 // otherwise.
 func (c *Compiler) Older(gpu Properties) string {
 	arch, err := c.Arch(gpu.Major, gpu.Minor)
@@ -98,10 +98,10 @@ func preloadBuiltins(path string) {
 	}
 }
 
-// Arch returns what to compile for, for a GPU of a compute capability: its own machine code if the compiler knows it,
-// with the features that only that GPU has ("sm_90a"); or the code of the nearest older GPU of the same generation
-// ("sm_86" for an 8.9), which runs unchanged; or else PTX for the newest GPU that the compiler knows ("compute_90"),
-// which the driver compiles on loading. A GPU older than all of them is an error.
+// Arch returns the target to compile for, given a GPU's compute capability: the GPU's own machine code if the compiler
+// knows it, with the features that only that GPU has ("sm_90a"); or the code of the nearest older GPU of the same
+// generation ("sm_86" for an 8.9), which runs unchanged; or else PTX for the newest GPU that the compiler knows
+// ("compute_90"), which the driver compiles on loading. A GPU older than all of them is an error.
 func (c *Compiler) Arch(major, minor int) (string, error) {
 	capability := 10*major + minor
 	older := slices.DeleteFunc(slices.Clone(c.Archs), func(a int) bool { return a > capability })

@@ -1,6 +1,6 @@
-// Package cuda opens NVIDIA's driver and its run-time compiler NVRTC while the program runs, and offers the little of
-// them that the operations need: memory, copies, launches, timing, and compiling CUDA C++ for the GPU at hand. Nothing
-// of CUDA is needed to build it. On a machine without a GPU, Open returns an error.
+// Package cuda opens NVIDIA's driver and its run-time compiler NVRTC while the program runs, and offers the few
+// functions of them that the operations need: memory, copies, launches, timing, and compiling CUDA C++ for the GPU at
+// hand. No part of CUDA is needed to build it. On a machine without a GPU, Open returns an error.
 //
 // Work is queued on one stream per GPU and runs in the order of the calls. Any goroutine may use a GPU, without locking
 // its thread: every call binds the GPU's context to the thread that it runs on. If the calls of several goroutines need
@@ -44,8 +44,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// OutOfMemory reports whether the GPU had too little memory.
-// code 2 means something else in other libraries
+// OutOfMemory reports whether the GPU had too little memory. Code 2 means something else in other libraries.
 func (e *Error) OutOfMemory() bool { return e.Name == "CUDA_ERROR_OUT_OF_MEMORY" }
 
 func newError(op string, s C.cuda_status) *Error {

@@ -28,8 +28,8 @@ type Properties struct {
 	SMs          int    // streaming multiprocessors
 	L2           int    // bytes of L2 cache
 	Memory       int    // total bytes
-	// Bandwidth is the peak memory bandwidth in bytes per second: two transfers per clock on each line. 0: the driver does
-	// not tell.
+	// Bandwidth is the peak memory bandwidth in bytes per second: two transfers per clock on each line. 0: the driver
+	// does not report it.
 	Bandwidth float64
 	Driver    int // the newest CUDA that the driver supports: 13000 for 13.0
 }
@@ -38,7 +38,7 @@ type Properties struct {
 func (p Properties) HasBF16() bool { return p.Major >= 8 }
 
 // MaxShared returns the bytes of shared memory that a thread block may have. A multiprocessor has 1 KiB more, which is
-// what each thread block takes besides.
+// what each thread block takes in addition.
 func (p Properties) MaxShared() int {
 	switch {
 	case p.Major < 8:
@@ -129,8 +129,8 @@ func describe(driver C.uintptr_t, ordinal int) (d C.cuda_device, err error) {
 	return d, opened(s, ordinal, d)
 }
 
-// tooOld returns the error for a driver that supports only this version of CUDA, or nil if it is new enough or unknown,
-// 0.
+// tooOld returns the error for a driver that supports only this version of CUDA, or nil if the version is new enough or
+// unknown (0).
 func tooOld(version int) error {
 	if version == 0 || version/1000 >= oldestCUDA {
 		return nil

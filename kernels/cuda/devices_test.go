@@ -8,8 +8,8 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestCandidates checks that the GPU with the most free memory is first, and of equal ones the lowest number, with and
-// without NVML.
+// TestCandidates checks that the GPU with the most free memory is first, and among equal ones the lowest number, with
+// and without NVML.
 func TestCandidates(t *testing.T) {
 	for _, names := range [][]string{{"libcuda", "libnvidia-ml"}, {"libcuda"}} {
 		for settings, want := range map[string]string{

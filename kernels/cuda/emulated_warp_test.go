@@ -60,7 +60,7 @@ func warp(t *testing.T, kernel string, blocks, n int) ([]uint32, error) {
 	return words(t, g, at, n), nil
 }
 
-// expect fails the test if a kernel's words are not those that it should write.
+// expect fails the test if a kernel's words are not the words that it should write.
 func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	t.Helper()
 	if err != nil {

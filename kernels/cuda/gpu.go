@@ -112,8 +112,7 @@ func (g *GPU) Err() error {
 	return nil
 }
 
-// fail makes an error stick, and returns the first of all errors. It formats the text only here, where something
-// failed.
+// fail makes an error stick, and returns the first error. It formats the text only here, where something failed.
 func (g *GPU) fail(s C.cuda_status, format string, args ...any) error {
 	var err error = newError(fmt.Sprintf(format, args...), s)
 	g.failed.CompareAndSwap(nil, &err)
@@ -171,7 +170,7 @@ func (g *GPU) Belongs(addr uintptr, bytes int, toSomething bool) {
 	}
 }
 
-// Upload queues a copy from this process's memory. It has read from when it returns.
+// Upload queues a copy from this process's memory. It has read all of from when it returns.
 func (g *GPU) Upload(to uintptr, from []byte) error {
 	if err := g.Err(); err != nil || len(from) == 0 {
 		return err

@@ -111,15 +111,16 @@ func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) 
 // shared memory as a whole. It is what CUDA calls a tensor map.
 type TileMap [16]uint64
 
-// Tiles are the matrix and the size of the tiles of a TileMap. The address and the stride, in bytes, are multiples of
-// 16. A tile has up to 256 rows, of 64 or 32 columns, which in shared memory are swizzled by 128 or 64 bytes.
+// Tiles describes the matrix and the size of the tiles of a TileMap. The address and the stride, in bytes, are
+// multiples of 16. A tile has up to 256 rows, of 64 or 32 columns, which in shared memory are swizzled by 128 or 64
+// bytes.
 type Tiles struct {
 	Address               uintptr
 	Rows, Columns, Stride int
 	TileRows, TileColumns int
 }
 
-// TileMap returns the map of a matrix. Only GPUs from compute capability 9.0 on have use for it.
+// TileMap returns the map of a matrix. Only GPUs of compute capability 9.0 or higher can use it.
 func (g *GPU) TileMap(t Tiles) (m TileMap, err error) {
 	if err := g.Err(); err != nil {
 		return m, err

@@ -93,7 +93,7 @@ func (l library) folders() (patterns []string) {
 }
 
 // install returns the command that installs the library for a driver that supports this CUDA, or for the newest CUDA if
-// driver is 0. A library of an older major version than the driver's works too; a newer one does not.
+// driver is 0. A library of an older major version than the driver's also works; a newer one does not.
 func (l library) install(driver int) string {
 	if driver != 0 && driver/1000 < newestCUDA {
 		return fmt.Sprintf("pip install %s-cu%d", l.pip, oldestCUDA)

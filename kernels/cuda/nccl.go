@@ -32,7 +32,7 @@ import (
 	"restyle/tensor"
 )
 
-// An NCCL is NVIDIA's library of sums and copies over GPUs.
+// An NCCL is NVIDIA's library of sums and copies across GPUs.
 type NCCL struct {
 	Version int    // 22807 for 2.28.7
 	Path    string // the library's file
@@ -77,7 +77,7 @@ func openNCCL(g *GPU, paths []string) (*NCCL, error) {
 	return &NCCL{Version: int(l.version), Path: C.GoString(&l.path[0]), handle: l.library}, nil
 }
 
-// ID returns bytes with which processes find each other in Join. One makes them, and all get the same.
+// ID returns bytes by which processes find each other in Join. One process calls ID, and all get the same bytes.
 func (n *NCCL) ID() ([]byte, error) {
 	id := make([]byte, C.CUDA_NCCL_ID_BYTES)
 	if s := C.cuda_nccl_id(n.handle, unsafe.Pointer(&id[0])); s.code != 0 {
@@ -86,9 +86,10 @@ func (n *NCCL) ID() ([]byte, error) {
 	return id, nil
 }
 
-// A Comm is this process's GPU among those of size processes. Its collectives begin after what is queued on the GPU
-// when they are called, and run beside what is queued later, until Wait or WaitFor. Every process must queue the same
-// ones, of tensors of the same types and lengths, in the same order. An error sticks.
+// A Comm is this process's GPU among the GPUs of size processes. Its collectives start after the work that is queued on
+// the GPU when they are called, and run concurrently with work that is queued later, until Wait or WaitFor. Every
+// process must queue the same collectives, with tensors of the same types and lengths, in the same order. An error
+// sticks.
 type Comm struct {
 	gpu        *GPU
 	handle     C.uintptr_t
@@ -97,7 +98,7 @@ type Comm struct {
 	over       bool // left or aborted
 }
 
-// Join connects the GPU with those of the other processes. It waits for all of them.
+// Join connects the GPU with the other processes' GPUs. It waits for all of them.
 func (n *NCCL) Join(g *GPU, id []byte, rank, size int) (*Comm, error) {
 	if err := g.Err(); err != nil {
 		return nil, err
@@ -116,8 +117,8 @@ func (n *NCCL) Join(g *GPU, id []byte, rank, size int) (*Comm, error) {
 // Sum queues the sums of tensors, F32, F64 or BF16, over all processes, which replace the tensors.
 func (c *Comm) Sum(list []tensor.Tensor) { c.queue("sum", sums(nil, C.CUDA_SUM, 0, list)) }
 
-// SumTo queues the sums of tensors, F32, F64 or BF16, over all processes. Those of the list of a rank replace the
-// tensors there, or into if that is not nil; the other tensors stay.
+// SumTo queues the sums of tensors, F32, F64 or BF16, over all processes. On each rank the sums of its list replace the
+// tensors, or into if that is not nil; the other tensors stay as they are.
 func (c *Comm) SumTo(byRank [][]tensor.Tensor, into []tensor.Tensor) {
 	c.want("SumTo", byRank)
 	var all []C.cuda_collective
@@ -133,7 +134,7 @@ func (c *Comm) SumTo(byRank [][]tensor.Tensor, into []tensor.Tensor) {
 	c.queue("sum", all)
 }
 
-// Spread queues copies of the tensors in the list of a rank from there to all processes, into the same list.
+// Spread queues copies of the tensors in the list of a rank from that rank to all processes, into the same list.
 func (c *Comm) Spread(byRank [][]tensor.Tensor) {
 	c.want("Spread", byRank)
 	var all []C.cuda_collective
@@ -143,8 +144,8 @@ func (c *Comm) Spread(byRank [][]tensor.Tensor) {
 	c.queue("spread", all)
 }
 
-// Exchange queues copies of to[r] to every other rank r, and into from[s] from every other rank s, whose to[r] for this
-// rank r has as many tensors of as many bytes each.
+// Exchange queues copies of to[r] to every other rank r, and copies from every other rank s into from[s], which has as
+// many tensors, of as many bytes each, as rank s has in its to for this rank.
 func (c *Comm) Exchange(from, to [][]tensor.Tensor) {
 	c.want("Exchange", from)
 	c.want("Exchange", to)
@@ -165,7 +166,7 @@ func (c *Comm) want(op string, byRank [][]tensor.Tensor) {
 	}
 }
 
-// sumTypes are NCCL's names of types.
+// sumTypes are NCCL's names for types.
 var sumTypes = map[tensor.DType]C.int{tensor.F32: C.ncclFloat32, tensor.F64: C.ncclFloat64, tensor.BF16: C.ncclBfloat16}
 
 // sums adds sums of tensors to a list of collectives. Empty tensors need none.
@@ -203,7 +204,7 @@ func (c *Comm) queue(what string, list []C.cuda_collective) {
 	}
 }
 
-// Wait makes what is queued from now on wait for the collectives queued so far. It does not wait itself.
+// Wait makes work that is queued from now on wait for the collectives queued so far. Wait itself does not block.
 func (c *Comm) Wait() error {
 	if err := c.gpu.Err(); err != nil {
 		return err
@@ -214,7 +215,7 @@ func (c *Comm) Wait() error {
 	return nil
 }
 
-// Mark has a slot, from 0 on, stand for the collectives queued so far.
+// Mark records the collectives queued so far in a slot, numbered from 0.
 func (c *Comm) Mark(slot int) {
 	if c.gpu.failed.Load() != nil {
 		return
@@ -224,8 +225,8 @@ func (c *Comm) Mark(slot int) {
 	}
 }
 
-// WaitFor makes what is queued from now on wait for the collectives that a slot stands for, which may be none. It does
-// not wait itself.
+// WaitFor makes work that is queued from now on wait for the collectives recorded in a slot, which may be none. WaitFor
+// itself does not block.
 func (c *Comm) WaitFor(slot int) error {
 	if err := c.gpu.Err(); err != nil {
 		return err
@@ -238,9 +239,9 @@ func (c *Comm) WaitFor(slot int) error {
 
 var errAborted = errors.New("what the ranks do together was aborted")
 
-// Abort ends collectives that wait for a process that is gone, so that the GPU comes free. It may be called while
-// another goroutine uses the GPU, whose error from then on is that of Abort, unless it has one. It waits until that is
-// in no call of NCCL. After Close it does nothing.
+// Abort ends collectives that wait for a process that is gone, so that the GPU becomes free. It may be called while
+// another goroutine uses the GPU. From then on the GPU's error is Abort's, unless it already has one. Abort waits until
+// the other goroutine is in no call of NCCL. After Close it does nothing.
 func (c *Comm) Abort() {
 	c.ending.Lock()
 	defer c.ending.Unlock()
@@ -249,7 +250,7 @@ func (c *Comm) Abort() {
 	}
 	c.over = true
 	c.gpu.failed.CompareAndSwap(nil, &errAborted)
-	C.cuda_nccl_abort(c.handle) // the process is about to end: there is nobody to tell of an error
+	C.cuda_nccl_abort(c.handle) // the process is about to end: no one can be told of an error
 }
 
 // Close leaves the other processes. After an error, which may be that one of them is gone, it does nothing.

@@ -8,7 +8,7 @@ import "C"
 
 import "unsafe"
 
-// Ranges are named stretches of time on a profiler's time line, usually that of Nsight Systems, through NVTX. Ranges of
+// Ranges are named stretches of time on the time line of a profiler, usually Nsight Systems, through NVTX. Ranges of
 // the same thread nest.
 type Ranges struct{ handle C.uintptr_t }
 

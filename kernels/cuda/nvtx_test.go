@@ -21,7 +21,7 @@ func TestNoRanges(t *testing.T) {
 	}
 }
 
-// TestRangePaths checks that the library of CUDA 13 comes before that of CUDA 12, and each once.
+// TestRangePaths checks that CUDA 13's library comes before CUDA 12's, and each once.
 func TestRangePaths(t *testing.T) {
 	t.Setenv("RESTYLE_NVTX", "")
 	if got := append(libnvtx.paths(0), libnvToolsExt.paths(0)...); got[0] != "libnvtx3interop.so.1" ||

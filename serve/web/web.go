@@ -1,4 +1,4 @@
-// Package web has the page of serve: chat in a browser, with one or two models side by side, and votes.
+// Package web holds the page of serve: chat in a browser, with one or two models side by side, and votes.
 package web
 
 import "embed"

@@ -43,7 +43,7 @@ func TestPage_InABrowser(t *testing.T) {
 	}
 }
 
-// fake is a server with two models, which asks for a key. With ?drive, the page has testdata/drive.js.
+// fake returns a server with two models, which asks for a key. With ?drive, the page has testdata/drive.js.
 func fake(t testing.TB, result chan string) http.Handler {
 	mux := http.NewServeMux()
 	files := http.FileServerFS(Files)

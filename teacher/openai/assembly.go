@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An assembly assembles the events of one answer. What an answer does not need may be missing or of any type; the
-// assembly refuses only events whose text may be incomplete or is not one answer.
+// An assembly assembles the events of one answer. Anything that an answer does not need may be missing or of any
+// type. The assembly refuses only events whose text may be incomplete or is not one answer.
 type assembly struct {
 	url                string
 	id                 json.RawMessage // of the last event
@@ -39,13 +39,13 @@ type assembly struct {
 
 	parts    int    // that make up the text
 	lastPart []byte // of them
-	grows    bool   // each of them begins with the one before it
+	grows    bool   // each of them starts with the one before it
 
 	firstToken, latency time.Duration
 }
 
 // A completion is one event of a stream, or a whole answer that was not streamed. Servers differ in the types of
-// fields: those that matter are raw, and of the others a wrong type is ignored.
+// fields: fields that matter are raw, and a wrong type in the others is ignored.
 type completion struct {
 	ID      json.RawMessage `json:"id"`
 	Object  string          `json:"object"`
@@ -149,7 +149,7 @@ func damaged(format string, args ...any) *failure {
 		message: fmt.Sprintf(format, args...)}
 }
 
-// unreadable returns the failure of an answer in a form that another attempt would have too.
+// unreadable returns the failure of an answer in a form that another attempt would also have.
 func unreadable(format string, args ...any) *failure {
 	return &failure{kind: refused, status: http.StatusOK, reason: "unreadable answer",
 		message: fmt.Sprintf(format, args...)}
@@ -182,7 +182,7 @@ func (a *assembly) add(e event) *failure {
 	return nil
 }
 
-// stated returns the failure for an error that the server states. After the end it loses nothing.
+// stated returns the failure for an error that the server states. After the end, such an error loses nothing.
 func (a *assembly) stated(data []byte) *failure {
 	if a.sure() && a.finish == "stop" {
 		a.deviates("an error after the end of the answer")
@@ -302,13 +302,13 @@ func (a *assembly) hasSeveral() {
 	if !a.several {
 		a.deviates("several choices (the first is used)")
 		if a.last != a.index {
-			a.finish = "" // it may be that of another
+			a.finish = "" // it may be another answer's
 		}
 		a.several, a.text, a.last = true, a.first, a.index
 	}
 }
 
-// end takes the finish reason of a choice, "" for none. more means that the choice had text or thoughts.
+// end takes the finish reason of a choice, or "" for none. more means that the choice had text or thoughts.
 func (a *assembly) end(reason string, more bool) {
 	if reason == "" {
 		a.telling = a.telling || more
@@ -323,7 +323,7 @@ func (a *assembly) end(reason string, more bool) {
 	a.alone = !more && a.written() > 0
 }
 
-// sure reports whether the finish reason marks the end for certain, even if the connection breaks now. A server that
+// sure reports whether the finish reason certainly marks the end, even if the connection breaks now. A server that
 // sends one in every chunk has to end its answer in another way.
 func (a *assembly) sure() bool { return a.finish != "" && (a.telling || a.alone) }
 
@@ -356,8 +356,8 @@ func (a *assembly) part(c choice, ends bool) (part []byte, thoughts int, f *fail
 	return part, thoughts, nil
 }
 
-// minRepeat is how many bytes a chunk has at least if it is taken for the whole answer again, as some servers send it
-// at the end, and not for more of it.
+// minRepeat is the minimum number of bytes of a chunk that is taken for a repetition of the whole answer, as some
+// servers send it at the end, and not for more of the answer.
 const minRepeat = 32
 
 // repeats reports whether said is all of the text again. Unless it has to be exact, either may have thoughts before it.
@@ -373,7 +373,7 @@ func (a *assembly) repeats(said []byte, exact bool) bool {
 	return same
 }
 
-// reason returns a finish reason in OpenAI's spelling if it has one, "" for none.
+// reason returns a finish reason in OpenAI's spelling if it has one, or "" for none.
 func (a *assembly) reason(raw json.RawMessage) (string, *failure) {
 	if isNull(raw) || raw[0] != '"' && blank(raw) {
 		return "", nil
@@ -403,7 +403,7 @@ func (a *assembly) reason(raw json.RawMessage) (string, *failure) {
 // failed is the finish reason of an answer that the server did not complete.
 const failed = "error"
 
-// finishReasons are the spellings of finish reasons, by OpenAI's.
+// finishReasons has the spellings of finish reasons, by OpenAI's spelling.
 var finishReasons = map[string][]string{
 	"": {"", "null", "none", "nil", "undefined", "unspecified", "in_progress"},
 	"stop": {"stop", "stopped", "stop_sequence", "stop_string", "stop_str", "stop_token", "stop_word", "stop_words",

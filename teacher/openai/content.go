@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// unmarshal is [json.Unmarshal] that leaves out what has another type than v.
+// unmarshal is [json.Unmarshal], but leaves out values whose type does not fit v.
 func unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	if _, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
@@ -65,7 +65,7 @@ func blankValue(v any) bool {
 	return v == nil || v == false || v == 0.0
 }
 
-// numberOf returns a count that may be a float or in quotes, 0 if raw is none.
+// numberOf returns a count that may be a float or in quotes, or 0 if raw is not a count.
 func numberOf(raw json.RawMessage) int {
 	n, err := strconv.ParseFloat(strings.Trim(string(raw), `" `), 64)
 	if err != nil || !(n >= 0 && n < math.MaxInt32) {
@@ -83,7 +83,7 @@ type usage struct {
 	TotalTokens      json.RawMessage `json:"total_tokens"`
 }
 
-// tokens returns the numbers, 0 for those that are missing. Some servers count thoughts only in the total.
+// tokens returns the numbers, with 0 for missing ones. Some servers count thoughts only in the total.
 func (u usage) tokens() (prompt, completion int) {
 	prompt = max(numberOf(u.PromptTokens), numberOf(u.InputTokens))
 	completion = max(numberOf(u.CompletionTokens), numberOf(u.OutputTokens))
@@ -110,7 +110,8 @@ func (t *joined) add(part []byte) {
 
 func (t *joined) String() string { return string(t.whole) + unquote(t.half) }
 
-// cutAt returns where the last character of the inside of a JSON string begins if it is incomplete, else the length.
+// cutAt returns where the last character of the inside of a JSON string starts if it is incomplete, and otherwise the
+// length.
 func cutAt(part []byte) int {
 	if at := len(part) - len(`\ud83d`); at >= 0 && part[at] == '\\' && part[at+1] == 'u' {
 		before := len(part[:at]) - len(bytes.TrimRight(part[:at], `\`))
@@ -140,8 +141,8 @@ func unquote(part []byte) string {
 	return string(part)
 }
 
-// read returns the text of a delta or a message as the inside of a JSON string, and how many bytes of thoughts it has.
-// If there is no text it is the refusal.
+// read returns the text of a delta or a message as the inside of a JSON string, and how many bytes of thoughts it
+// has. If there is no text, it returns the refusal.
 func read(raw json.RawMessage) (said []byte, thoughts int, refuses bool, err error) {
 	if isNull(raw) || raw[0] != '{' {
 		return textOf(raw)
@@ -163,13 +164,13 @@ func read(raw json.RawMessage) (said []byte, thoughts int, refuses bool, err err
 	return said, thoughts, refuses, err
 }
 
-// textOf returns the text of a content, which is null, a string, a part or a list of parts, and whether a part of it
-// is a refusal.
+// textOf returns the text of content, which is null, a string, a part or a list of parts, and whether a part of it is
+// a refusal.
 func textOf(raw json.RawMessage) (said []byte, thoughts int, refuses bool, err error) {
 	return textIn(raw, maxParts)
 }
 
-// maxParts is how deep parts may be in parts: each level is read once more. One level is usual.
+// maxParts is the maximum depth of parts within parts: each level is read once more. One level is usual.
 const maxParts = 8
 
 func textIn(raw json.RawMessage, levels int) (said []byte, thoughts int, refuses bool, err error) {

@@ -27,7 +27,7 @@ type deviation struct {
 	body     string
 }
 
-// deviations returns those of testdata/deviations.txt. STOP is the event that ends an answer.
+// deviations returns the deviations in testdata/deviations.txt. STOP is the event that ends an answer.
 func deviations(t testing.TB) (list []deviation) {
 	for _, c := range expect.Cases(t, "testdata/deviations.txt", "want", "finish", "deviates", "event", "body") {
 		body := c.Get("body")
@@ -86,7 +86,7 @@ func check(t *testing.T, name string, a Answer, err error, want, finish string) 
 	}
 }
 
-// TestFinishReasons has other names for OpenAI's finish reasons.
+// TestFinishReasons checks other names for OpenAI's finish reasons.
 func TestFinishReasons(t *testing.T) {
 	for want, sent := range map[string]string{
 		"stop": "stop STOP eos_token end_turn stop_sequence eos EOS completed COMPLETE finished FINISH_REASON_STOP " +
@@ -106,7 +106,7 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-// TestCutAnswers cuts the connection after a finish reason. What is certain to be complete is an answer.
+// TestCutAnswers cuts the connection after a finish reason. Text that is certain to be complete is an answer.
 func TestCutAnswers(t *testing.T) {
 	for _, test := range []struct {
 		body string

@@ -54,7 +54,7 @@ func (e *endpoint) room(now time.Time) bool {
 	return e.inFlight < e.limit.n
 }
 
-// wakes returns when room may become true by time alone; zero if it will not.
+// wakes returns when room may become true merely because time passes, or zero if it will not.
 func (e *endpoint) wakes(now time.Time) time.Time {
 	at := e.pausedUntil
 	if e.opened > 0 && e.probeAt.After(at) {
@@ -69,7 +69,7 @@ func (e *endpoint) wakes(now time.Time) time.Time {
 // worked closes the circuit after an answer.
 func (e *endpoint) worked() { e.failures, e.opened, e.reason, e.throttled = 0, 0, "", false }
 
-// maxDeviations bounds how many deviations of an endpoint are listed.
+// maxDeviations bounds the number of deviations that are listed per endpoint.
 const maxDeviations = 12
 
 // deviates records how an answer deviates from OpenAI's format.

@@ -22,7 +22,7 @@ type eventReader struct {
 	junk    []byte        // the beginning of a body that is not a chat completion
 }
 
-// maxJunk bounds what is kept of a body that is not a chat completion.
+// maxJunk bounds the bytes that are kept of a body that is not a chat completion.
 const maxJunk = 4096
 
 func newEventReader(r io.Reader) *eventReader {
@@ -64,7 +64,7 @@ func (r *eventReader) next() (event, error) {
 // isDone reports whether data marks the end of a stream.
 func isDone(data []byte) bool { return strings.EqualFold(string(bytes.Trim(data, `"`)), "[DONE]") }
 
-// line reads one line, which a line feed, a carriage return or both end.
+// line reads one line, which ends with a line feed, a carriage return or both.
 func (r *eventReader) line() (line []byte, err error) {
 	for {
 		b, err := r.in.ReadByte()
@@ -144,7 +144,7 @@ func (r *eventReader) release() event {
 	return e
 }
 
-// value returns the next value of a body that is JSON. What is not JSON is returned as it is.
+// value returns the next value of a body that is JSON. It returns anything that is not JSON as it is.
 func (r *eventReader) value() (event, error) {
 	var raw json.RawMessage
 	err := r.values.Decode(&raw)

@@ -55,8 +55,8 @@ func newClient(o Options, connections int) *http.Client {
 			IdleConnTimeout:        30 * time.Second,
 			MaxResponseHeaderBytes: 256 << 10,
 		},
-		// A redirect must stay on the host that the key is for, and must not turn the
-		// POST into a GET. Any other is not followed: the response is a status 3xx.
+		// A redirect must stay on the host that the key is for, and must not turn the POST into a GET. Any other
+		// redirect is not followed: the response has a status 3xx.
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			first := via[0]
 			if len(via) > 3 || next.Method != first.Method || origin(next.URL) != origin(first.URL) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// longestWait caps the wait that an endpoint may ask for. If a daily limit is used up,
-// it is better to ask again now and then, and in the end to give up.
+// longestWait caps the wait that an endpoint may ask for. If a daily limit is used up, it is better to ask again now
+// and then, and to give up in the end.
 const longestWait = 5 * time.Minute
 
 // maxErrorBody bounds how much of an error's body is read, maxMessage how much of its
@@ -24,7 +24,7 @@ const (
 // notAnAnswer is the reason of a failure with a success status but no chat completion.
 const notAnAnswer = "not an answer"
 
-// A failureKind is what to do after a failure.
+// A failureKind says what to do after a failure.
 type failureKind int
 
 const (
@@ -53,7 +53,7 @@ func (f *failure) fatal(url string) *Fatal {
 	return &Fatal{Endpoint: url, Status: f.status, Reason: f.reason, Message: f.message}
 }
 
-// verdicts are the meanings of statuses; others follow from their first digit.
+// verdicts has the meanings of statuses. The meanings of others follow from their first digit.
 var verdicts = map[int]struct {
 	kind     failureKind
 	overload bool
@@ -126,8 +126,7 @@ func fromStatus(status int, header http.Header, body []byte, url string, now tim
 	return f
 }
 
-// fromErrorObject returns the failure for an error that came with status 200, alone or
-// in the middle of a stream.
+// fromErrorObject returns the failure for an error that came with status 200, by itself or in the middle of a stream.
 func fromErrorObject(raw []byte, url string, now time.Time) *failure {
 	said := readError(raw)
 	status := said.status()
@@ -167,7 +166,7 @@ func (s said) model() bool {
 			strings.Contains(message, "invalid model name"))
 }
 
-// status returns the HTTP status that corresponds to an error, 0 if unknown.
+// status returns the HTTP status that corresponds to an error, or 0 if unknown.
 func (s said) status() int {
 	if n, err := strconv.Atoi(s.code); err == nil && n >= 400 && n < 600 {
 		return n
@@ -221,7 +220,7 @@ func readError(body []byte) said {
 	return s
 }
 
-// text returns a JSON string or number as a string, "" for anything else.
+// text returns a JSON string or number as a string, and "" for anything else.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:

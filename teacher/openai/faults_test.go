@@ -149,7 +149,7 @@ const (
 	waits   outcome = "waits, then gives" // is throttled
 )
 
-// scenes are all ways in which an endpoint may behave. Those that are retried are also played once before a good
+// scenes lists all ways in which an endpoint may behave. Scenes that are retried are also played once before a good
 // answer, which must be returned.
 var scenes = []struct {
 	name   string
@@ -380,7 +380,7 @@ func testBody(t *testing.T) []byte {
 	return body
 }
 
-// messages are parts of the errors' texts, by reason.
+// messages has parts of the errors' texts, by reason.
 var messages = map[string]string{
 	"first token timeout": "no token within 5m0s", "stall": "no data for 1m0s in the middle of the answer",
 	"total timeout": "not complete within 15m0s", "answer too large": "the answer is longer than 4 MiB",

@@ -11,7 +11,7 @@ const (
 	longestHold  = 64
 )
 
-// A limitMode is what a limit does at the end of a round.
+// A limitMode says what a limit does at the end of a round.
 type limitMode int
 
 const (
@@ -24,12 +24,11 @@ const (
 // A limit decides how many requests one endpoint gets at once. It is a state machine
 // without a clock: each event brings the time.
 //
-// Time is divided into rounds, each of as many answers as the limit allows requests.
-// The work of a round (bytes of answers received) divided by its duration is the
-// rate, and the limit searches for the smallest number of requests that reaches the
-// highest rate. It compares rates, not latencies, because a server that batches
-// answers each request later and all of them sooner. A rejection (429, 503) shows the
-// ceiling at once: the number of requests that are still being answered.
+// Time is divided into rounds, each with as many answers as the limit allows requests. The work of a round (bytes of
+// answers received) divided by its duration is the rate, and the limit searches for the smallest number of requests
+// that reaches the highest rate. It compares rates, not latencies, because a server that batches answers each request
+// later and all of them sooner. A rejection (429, 503) shows the ceiling at once: the number of requests that are
+// still being answered.
 type limit struct {
 	n     int // requests allowed now
 	max   int

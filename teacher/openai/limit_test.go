@@ -146,7 +146,7 @@ func TestLimitFindsCapacity(t *testing.T) {
 		server      simServer
 		used        float64 // minimum share of the capacity, with start and end
 		low, high   float64 // mean limit over the second half
-		slowestLike int     // no request waits longer than it would after so many others
+		slowestLike int     // no request waits longer than it would after this many others
 	}{
 		{"one slot", simServer{slots: 1, service: constant(20 * time.Second)}, 0.98, 1, 1.5, 12},
 		{"one slow slot", simServer{slots: 1, service: constant(50 * time.Second)}, 0.98, 1, 1.5, 7},

@@ -19,21 +19,21 @@ type Options struct {
 	// Requests go to <base>/chat/completions. A URL must have no user, query or
 	// fragment; with a key, it must be https unless the host is this machine.
 	BaseURLs []string
-	// Socket, if not empty, is the path of a Unix socket to which all connections go, whatever the host.
+	// Socket, if not empty, is the path of a Unix socket for all connections, whatever the host.
 	Socket string
 	// APIKey is sent as a bearer token, only to the hosts of BaseURLs.
 	APIKey secret.Secret
 
-	// Concurrency is how many requests may be in flight over all endpoints. 0
-	// adapts the number to each endpoint, from 4 up to MaxConcurrency.
+	// Concurrency is the number of requests that may be in flight over all endpoints. 0 adapts the number to each
+	// endpoint, from 4 up to MaxConcurrency.
 	Concurrency int
 	// MaxConcurrency bounds the adaptive number, per endpoint. Default 256.
 	MaxConcurrency int
 
 	// ConnectTimeout bounds connecting, and separately the TLS handshake. Default 10 s.
 	ConnectTimeout time.Duration
-	// FirstTokenTimeout bounds the time from sending the request to the first event
-	// of the answer; keep-alive comments are no events. Default 5 min.
+	// FirstTokenTimeout bounds the time from sending the request to the first event of the answer; keep-alive
+	// comments are not events. Default 5 min.
 	FirstTokenTimeout time.Duration
 	// StallTimeout bounds the time between two reads after that. Default 1 min.
 	StallTimeout time.Duration
@@ -41,9 +41,8 @@ type Options struct {
 	// includes waiting for a slot or for a retry.
 	TotalTimeout time.Duration
 
-	// Retries is how often a failed request is sent again. Default 5; -1 for none.
-	// A request to slow down (429) and an unreachable endpoint do not use up
-	// retries; ThrottleTimeout and DeadTimeout bound those.
+	// Retries is the number of times that a failed request is sent again. Default 5; -1 for none. A request to slow
+	// down (429) and an unreachable endpoint do not use up retries; ThrottleTimeout and DeadTimeout bound those.
 	Retries int
 	// Backoff is the upper bound of the random wait before the first retry. It
 	// doubles with each retry, up to 60 s. Default 500 ms.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// one handles the request with this body by play, and answers every other request.
+// one handles the request with this body with play, and answers every other request.
 func one(body string, play http.HandlerFunc) http.HandlerFunc {
 	return reading(func(w http.ResponseWriter, r *http.Request) {
 		if b, _ := io.ReadAll(r.Body); string(b) == body {
@@ -43,7 +43,7 @@ func among(t *testing.T, p *Pool, body string, pause time.Duration) (Answer, err
 }
 
 // TestRetriesAreCounted checks that a request is sent as often as Retries says, and that the error has the number of
-// other answers meanwhile.
+// other answers in the meantime.
 func TestRetriesAreCounted(t *testing.T) {
 	for _, retries := range []int{-1, 1, 3} {
 		bubble(t, func(t *testing.T, n *network) {
@@ -214,7 +214,8 @@ func TestWaitIsSeen(t *testing.T) {
 	})
 }
 
-// TestTotalTimeoutHolds checks that the total timeout applies in every phase, even if the answer began just before it.
+// TestTotalTimeoutHolds checks that the total timeout applies in every phase, even if the answer started just before
+// it.
 func TestTotalTimeoutHolds(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, reading(wait(14*time.Minute+50*time.Second, then(events(delta("Su")), silence))))
@@ -260,8 +261,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestEndIsNotAwaited has a server that keeps the connection open after an answer: the answer is there shortly after
-// its last event, and a little later if the server might still tell the number of tokens.
+// TestEndIsNotAwaited uses a server that keeps the connection open after an answer. The answer is there shortly after
+// its last event, or a little later if the server might still report the number of tokens.
 func TestEndIsNotAwaited(t *testing.T) {
 	for body, most := range map[string]time.Duration{
 		goodStream: drainTimeout, events(delta(goodText), finishStop): lingerTimeout + drainTimeout,

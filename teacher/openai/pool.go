@@ -13,11 +13,11 @@ import (
 
 const longestBackoff = time.Minute
 
-// Refusal is the finish reason of an answer that is complete and, as its server says, a refusal: the text is why.
+// Refusal is the finish reason of an answer that is complete and, as its server says, a refusal: the text says why.
 const Refusal = "refusal"
 
-// KeyInAnswer is the finish reason of an answer that contained the API key. All that
-// the endpoint sent is removed from such an answer.
+// KeyInAnswer is the finish reason of an answer that contained the API key. Everything that the endpoint sent is
+// removed from such an answer.
 const KeyInAnswer = "the API key is in it"
 
 // An Answer is one complete chat completion.
@@ -123,8 +123,8 @@ func (p *Pool) Complete(ctx context.Context, body []byte) (Answer, error) {
 	return p.complete(ctx, body, false)
 }
 
-// CompleteFirst is like Complete, for a request that others wait for: it is sent
-// before those that have not been sent yet.
+// CompleteFirst is like Complete, for a request that others wait for: it is sent before the requests that have not
+// been sent yet.
 func (p *Pool) CompleteFirst(ctx context.Context, body []byte) (Answer, error) {
 	return p.complete(ctx, body, true)
 }
@@ -210,9 +210,8 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 		if loaded := f.overload && f.status != 0 && e.inFlight > 0; !loaded || s.probe {
 			e.failed(now, s.probe, f.message, p.random.Float64())
 		}
-		// A probe tests whether the endpoint is back. Its request must not lose a
-		// retry by that: DeadTimeout bounds it. An answer that may be incomplete shows
-		// that the endpoint is back, and what it is like.
+		// A probe tests whether the endpoint is back. Its request must not lose a retry by that: DeadTimeout bounds
+		// it. An answer that may be incomplete shows that the endpoint is back, and how it behaves.
 		if s.probe && !f.damage {
 			break
 		}
@@ -237,7 +236,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	return nil
 }
 
-// Hold has no request sent while n or more are in flight, until it is called again. 0 ends that.
+// Hold makes the pool send no request while n or more are in flight, until Hold is called again. 0 ends that.
 func (p *Pool) Hold(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

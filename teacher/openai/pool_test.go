@@ -22,8 +22,8 @@ import (
 	"restyle/internal/secret/secrettest"
 )
 
-// bubble runs f with a network in a synctest bubble, which fails if a goroutine remains. What waits for ever fails
-// after a week of the bubble's time.
+// bubble runs f with a network in a synctest bubble, which fails if a goroutine remains. A test that waits forever
+// fails after a week of the bubble's time.
 func bubble(t *testing.T, f func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

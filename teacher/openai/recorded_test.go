@@ -12,7 +12,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// recorded are functions of the package, for the table in testdata/recorded.txt.
+// recorded has functions of the package, for the table in testdata/recorded.txt.
 var recorded = map[string]func(args ...string) string{
 	"body": func(a ...string) string { return parsed(a[0]) }, // of a response
 	"stream": func(a ...string) string { // of these events, and no more
@@ -54,10 +54,11 @@ func spellFailure(f *failure) string {
 		f.wait, f.message)
 }
 
-// limits returns how a limit of at most so many requests, which wait for their first token for at most a second, moves:
-// after each event the limit, its mode, and base. A number is a round of answers with that rate; of these, q waited in
-// the server's queue, u did as far as one can see, w waited for half a second and more. +3 are three answers of any
-// rate, -5/7/9 is the rejection of request 7 of 9 while 5 are in flight, k and s are slack and start.
+// limits returns how a limit of at most most requests, which wait for their first token for at most a second, moves:
+// after each event the limit, its mode, and base. A number is a round of answers with that rate. With q they waited
+// in the server's queue, with u they apparently did, and with w they waited for half a second or more. +3 means three
+// answers of any rate, -5/7/9 is the rejection of request 7 of 9 while 5 are in flight, and k and s are slack and
+// start.
 func limits(most string, events []string) string {
 	n, _ := strconv.Atoi(most)
 	l := newLimit(0, n, time.Second)

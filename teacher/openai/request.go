@@ -17,7 +17,7 @@ type Message struct {
 	Content string `json:"content"` // sent even if empty: some servers refuse a turn without it
 }
 
-// A Request is what a model is asked.
+// A Request is a request to a model.
 type Request struct {
 	Model       string
 	Messages    []Message
@@ -34,11 +34,10 @@ type Request struct {
 	Extra map[string]any
 }
 
-// Body returns the JSON to send, byte for byte: fields in alphabetical order, no
-// HTML escapes, and always the same bytes for the same request. With stream it also
-// asks for a stream that ends with a usage report, as [Pool.Complete] requires;
-// without, it is the body of a batch line. Body returns an error if a value cannot
-// be sent: no finite number, not UTF-8, not JSON.
+// Body returns the JSON to send, byte for byte: fields in alphabetical order, no HTML escapes, and always the same
+// bytes for the same request. With stream it also asks for a stream that ends with a usage report, as [Pool.Complete]
+// requires; without, it is the body of a batch line. Body returns an error if a value cannot be sent: if it is a
+// number that is not finite, not UTF-8, or not JSON.
 func (r Request) Body(stream bool) ([]byte, error) {
 	if r.Model == "" {
 		return nil, fmt.Errorf("request without a model: set one that the endpoint serves")

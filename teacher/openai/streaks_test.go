@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestFailuresInARow plays scripts of responses, one request after the other: f is a failure, g an answer, r a refusal,
-// t a request to slow down. What counts failures in a row begins again after anything that shows a working endpoint:
-// the circuit, its waits between probes, and the retries of a request.
+// TestFailuresInARow plays scripts of responses, one request after the other: f is a failure, g an answer, r a
+// refusal, t a request to slow down. Every count of failures in a row starts again after anything that shows a
+// working endpoint: the circuit, its waits between probes, and the retries of a request.
 func TestFailuresInARow(t *testing.T) {
 	for _, c := range []struct {
 		script  string
@@ -121,15 +121,16 @@ func TestDeadInARow(t *testing.T) {
 	}
 }
 
-// TestLimitsInARow drives a limit round by round through rates that grow (+), stay (=) or fall (-): what it counts in a
-// row, the rounds without growth and the holds, begins again after growth.
+// TestLimitsInARow drives a limit round by round through rates that grow (+), stay (=) or fall (-): what it counts in
+// a row, the rounds without growth and the holds, starts again after growth.
 func TestLimitsInARow(t *testing.T) {
 	for script, want := range map[string]string{
 		"+=":    "4 8 8, 4",   // one round without growth may be noise
 		"+==":   "4 8 8 2, 4", // two end the ramp
 		"+=+=+": "4 8 8 16 16 32, 4",
 		"+=+==": "4 8 8 16 16 4, 4",
-		// It settles, and a probe that finds nothing doubles the next hold; one that does has the first length again.
+		// It settles, and a probe that finds nothing doubles the next hold. After a probe that finds something, the
+		// hold has the first length again.
 		"+==-":                "4 8 8 2 4, 4",
 		"+==-=====":           "4 8 8 2 4 4 4 4 5 4, 8",
 		"+==-=============":   "4 8 8 2 4 4 4 4 5 4 4 4 4 4 4 4 4 5, 8",

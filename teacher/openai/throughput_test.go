@@ -136,7 +136,7 @@ func BenchmarkCapacity(b *testing.B) {
 				// On a busy machine a sleep of 50 ms takes longer: this is the share of the slots' real time that the client
 				// used.
 				b.ReportMetric(100*float64(held.Load())/float64(slots*all.Nanoseconds()), "%held")
-				b.ReportMetric(float64((ownTime()-before).Microseconds())/n, "cpu-µs/request") // the server's too
+				b.ReportMetric(float64((ownTime()-before).Microseconds())/n, "cpu-µs/request") // including the server's
 				st := p.Stats()
 				b.ReportMetric(float64(st.Limit), "limit")
 				b.ReportMetric(float64(st.Retries["429"]), "rejections")

@@ -29,8 +29,8 @@ type Picture struct {
 	SVG  []byte
 }
 
-// Pages writes, for each table, a CSV file and its pictures, and for all of them README.md. Only the CSV files have
-// what is too noisy to tell.
+// Pages writes a CSV file and pictures for each table, and a README.md for all of them. Only the CSV files have the
+// cells that are too noisy to mean anything.
 func (b *Book) Pages(title string, section func(t *Table) Section) error {
 	b, title = b.clean(), cli.Clean(title)
 	var md strings.Builder
@@ -82,7 +82,7 @@ func anchor(title string) string { return strings.ReplaceAll(strings.ToLower(tit
 // foldRows is how many rows of a table are shown before the page folds it.
 const foldRows = 30
 
-// mostRows is how many rows of a table README.md has: it leaves those of a longer one to the CSV file.
+// mostRows is the maximum number of rows of a table in README.md, which refers to the CSV file for a longer table.
 const mostRows = 200
 
 // shown reports whether the page has the table's rows: some column besides the keys is described.
@@ -90,7 +90,7 @@ func (t *Table) shown() bool {
 	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.About != "" && c.Role != Key })
 }
 
-// write writes the rows, which are missing and why, and what the columns are.
+// write writes the rows, which rows are missing and why, and what the columns are.
 func (t *Table) write(md *strings.Builder) {
 	measured, why := *t, t.role(Why)
 	measured.Rows = nil
@@ -125,7 +125,7 @@ func (t *Table) write(md *strings.Builder) {
 		strings.Join(inertAll(about), "\n- "))
 }
 
-// active is what Markdown takes for HTML, links, pictures and their definitions, in one line.
+// active replaces what Markdown takes for HTML, links, pictures and their definitions, in one line.
 var active = strings.NewReplacer("<", "&lt;", "](", "]&#40;", "][", "]&#91;", "]:", "]&#58;", "\n", " ")
 
 // inert returns text for a line of Markdown in which nothing is HTML, a link or a picture: anyone may have named what

@@ -49,7 +49,7 @@ type Table struct {
 	Rows     []Row    `json:"rows"`
 }
 
-// A Column describes the cells of a name.
+// A Column describes the cells with its name.
 type Column struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
@@ -59,7 +59,7 @@ type Column struct {
 	About string `json:"about,omitempty"`
 }
 
-// A Type is what a column's cells are.
+// A Type is the type of a column's cells.
 type Type string
 
 const (
@@ -78,7 +78,7 @@ const (
 	Why   Role = "why"   // the reason why a row has no values
 )
 
-// A Row has a cell by the name of its column: a string or a float64. A cell that is absent was not measured.
+// A Row maps the name of a column to its cell, a string or a float64. A cell that is absent was not measured.
 type Row map[string]any
 
 // Text returns a cell as text, or "".
@@ -120,8 +120,9 @@ func (t *Table) ID(r Row) string {
 	return strings.Join(keys, " ")
 }
 
-// Quiet returns the table without what noise drowns: of a row whose time has more noise than measure.MaxNoise, all
-// cells that follow from the time, and each ratio with more, which the column with "_noise" after its name has.
+// Quiet returns the table without the cells that noise drowns. If the time of a row has more noise than
+// measure.MaxNoise, these are all cells that follow from the time. A ratio has a noise of its own, in the column with
+// "_noise" after its name, and is left out if that is more than measure.MaxNoise.
 func (t *Table) Quiet() *Table {
 	quiet := *t
 	quiet.Rows = make([]Row, len(t.Rows))
@@ -255,10 +256,10 @@ type Book struct {
 	Dir string // "" if nothing is kept
 }
 
-// Open continues the results.json of a directory, or begins one. Rows that were measured on another machine or by
-// another version are not mixed with new ones: then Open keeps the old file under another name, which it returns, and
-// begins anew. With dir "", nothing is kept. If nothing can be written to dir, Open says so, before anything is
-// measured.
+// Open continues the results.json of a directory, or starts one. It does not mix new rows with rows that were measured
+// on another machine or by another version: if there are any, Open keeps the old file under another name, which it
+// returns, and starts over. With dir "", nothing is kept. If nothing can be written to dir, Open says so, before
+// anything is measured.
 func Open(dir string, m Machine) (b *Book, kept string, err error) {
 	b = &Book{File{Format: Format, Machine: m}, dir}
 	if dir == "" {
@@ -290,8 +291,8 @@ func Open(dir string, m Machine) (b *Book, kept string, err error) {
 	return b, kept, err
 }
 
-// Begin returns the table with the name of t, with the rows that it has if everything else is as in t. Otherwise it is
-// t, without the old rows; if there were some, Begin keeps the old file under another name, which it returns.
+// Begin returns the table with the name of t, with the rows that it has if everything else is as in t. Otherwise it
+// returns t, without the old rows. If there were some, Begin keeps the old file under another name, which it returns.
 func (b *Book) Begin(t Table) (table *Table, kept string, err error) {
 	if old := b.Table(t.Name); old != nil {
 		same := old.Settings == t.Settings && slices.Equal(old.Columns, t.Columns)

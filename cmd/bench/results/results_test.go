@@ -109,7 +109,7 @@ func TestOpen_KeepsSameMachineAndSettings(t *testing.T) {
 	expect.Error(t, err, "results.json: not the results of a measurement", ": move it away, or name another directory")
 }
 
-// TestOpenUnwritable checks that a directory in which nothing can be written is an error at once.
+// TestOpenUnwritable checks that a directory that cannot be written is an error at once.
 func TestOpenUnwritable(t *testing.T) {
 	dir := t.TempDir()
 	defer disk.Watch(func(op string, _ ...string) error {
@@ -323,7 +323,8 @@ func TestPagesAreInert(t *testing.T) {
 	}
 }
 
-// TestQuiet leaves out what follows from a time with more noise than tells anything, and each such ratio.
+// TestQuiet checks that Quiet leaves out what follows from a time that is too noisy to mean anything, and each ratio
+// that is.
 func TestQuiet(t *testing.T) {
 	for _, c := range []struct {
 		column Column

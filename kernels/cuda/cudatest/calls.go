@@ -29,8 +29,8 @@ func Fail(t testing.TB, call, result int, program func() error) (names []string,
 	return strings.Fields(string(text)), err
 }
 
-// Chosen returns which of a program's calls to fail: every allocation, of each other kind the first and last one and
-// every n-th, or all if RESTYLE_LONG is set.
+// Chosen returns which of a program's calls to fail: every allocation, and of each other kind of call the first one,
+// the last one and every n-th, or all if RESTYLE_LONG is set.
 func Chosen(calls []string, n int) (chosen []int) {
 	last := map[string]int{}
 	for k, call := range calls {

@@ -59,7 +59,7 @@ func Opened(t testing.TB, device io.Closer, err error) {
 	})
 }
 
-// Once skips a test of kernels for GPUs where another run of it is enough: they do not depend on the CPU's instruction
+// Once skips a test of kernels for GPUs if another run of it is enough: they do not depend on the CPU's instruction
 // set.
 func Once(t testing.TB) {
 	t.Helper()
