@@ -1,6 +1,6 @@
-// Package lora says which low-rank adapters a model gets (Hu et al. 2021): to the output of a linear layer W x they add
-// s·B(A x), where A is [rank, in] and B [out, rank], and only A and B are trained. It follows PEFT 0.21: which modules
-// a configuration names, and the rank and the scale s of each.
+// Package lora describes the low-rank adapters of a model (Hu et al. 2021): to the output of a linear layer W x they
+// add s·B(A x), where A is [rank, in] and B [out, rank], and only A and B are trained. It follows PEFT 0.21 in which
+// modules a configuration names, and in the rank and the scale s of each.
 package lora
 
 import (
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A Spec says which modules of a model get an adapter, and of what rank and scale. Modules have the names of Hugging
-// Face, such as "model.layers.0.self_attn.q_proj". The zero value says that there are none.
+// A Spec describes which modules of a model get an adapter, and of what rank and scale. Modules have their Hugging
+// Face names, such as "model.layers.0.self_attn.q_proj". The zero value means that there are none.
 type Spec struct {
 	// Rank is the number of rows of A; 0: no adapters.
 	Rank int
@@ -28,30 +28,30 @@ type Spec struct {
 	Targets, Exclude Targets
 	// Layers are the indices of the layers that get adapters, for Targets.Names and Targets.AllLinear. Default nil: all.
 	Layers []int
-	// Ranks and Alphas are the ranks and alphas of some modules; the first pattern that matches counts. The scale is made
-	// of a module's own rank and alpha.
+	// Ranks and Alphas are the ranks and alphas of some modules; the first pattern that matches counts. The scale is
+	// computed from a module's own rank and alpha.
 	Ranks, Alphas []Pattern
-	// Also are modules that are trained and saved whole.
+	// Also lists modules that are trained and saved whole.
 	Also []string
 }
 
 // Targets are modules, named in one of three ways. The zero value names none.
 type Targets struct {
-	// Names are modules, or the ends of their names from a dot on.
+	// Names are the names of modules, or the ends of these names after a dot.
 	Names []string
 	// Match is a regular expression for the whole name.
 	Match string
-	// AllLinear is all linear layers in the model's layers, and so not the head, lm_head.
+	// AllLinear means all linear layers in the model's layers, which excludes the head, lm_head.
 	AllLinear bool
 }
 
-// A Pattern is a value for the modules whose name, or its end from a dot on, the regular expression Key matches.
+// A Pattern is a value for the modules whose name, or its end after a dot, the regular expression Key matches.
 type Pattern struct {
 	Key   string
 	Value float64
 }
 
-// Default is rank 16, alpha 32, and adapters on all linear layers but the head.
+// Default returns rank 16, alpha 32, and adapters on all linear layers except the head.
 func Default() Spec { return Spec{Rank: 16, Alpha: 32, Targets: Targets{AllLinear: true}} }
 
 // Of returns the rank and the scale of the adapter of a linear layer, such as "model.layers.0.self_attn.q_proj". ok is
@@ -95,8 +95,8 @@ func (s Spec) inLayers(module string) bool {
 	return err == nil && slices.Contains(s.Layers, layer)
 }
 
-// Idle returns a part of s, as in its text, that means none of the modules of a model, the linear layers: of Exclude,
-// of Layers, or a pattern. It returns "" if there is none.
+// Idle returns a part of s, in the form of String, that matches none of a model's modules, its linear layers: a part
+// of Exclude or Layers, or a pattern. It returns "" if there is no such part.
 func (s Spec) Idle(modules []string) string {
 	some := func(s Spec) bool {
 		return slices.ContainsFunc(modules, func(module string) bool {
@@ -164,13 +164,14 @@ func valueOf(patterns []Pattern, module string, otherwise float64) float64 {
 	return otherwise
 }
 
-// differently are parts of regular expressions that only Go understands, or that mean something else to Python.
+// differently matches the parts of regular expressions that only Go understands, or that mean something else to
+// Python.
 var differently = regexp.MustCompile(`\[:|\{,|\\[zpPQEC]|\(\?[a-z]*U|\(\?<[A-Za-z_]`)
 
 // maxExpression and maxPatterns limit what compiling takes: 7 bytes, such as a{1000}, make a thousand instructions.
 const maxExpression, maxPatterns = 1000, 1000
 
-// compile compiles a regular expression of Python's that matches a whole name after a prefix.
+// compile compiles a Python regular expression that matches a whole name after a prefix.
 func compile(expr, prefix string) (*regexp.Regexp, error) {
 	if len(expr) > maxExpression {
 		return nil, fmt.Errorf("the regular expression %.40q has %d bytes: at most %d are supported", expr, len(expr),
@@ -241,7 +242,7 @@ func (s Spec) Validate() error {
 	return errors.Join(validate("rank", s.Ranks), validate("alpha", s.Alphas))
 }
 
-// validate checks the keys of patterns. A key that is there twice would count once, in JSON the last of the two.
+// validate checks the keys of patterns. A key that occurs twice would count once: in JSON, the last of the two.
 func validate(what string, patterns []Pattern) error {
 	if len(patterns) > maxPatterns {
 		return fmt.Errorf("%d patterns of %s: at most %d are supported", len(patterns), what, maxPatterns)

@@ -21,7 +21,7 @@ const (
 	w1   = "model.layers.2.mlp.experts.1.w1"
 )
 
-// TestOf compares rank and scale with PEFT's rules: those of its get_pattern_key and check_target_module_exists.
+// TestOf compares rank and scale with the rules of PEFT's get_pattern_key and check_target_module_exists.
 func TestOf(t *testing.T) {
 	for _, c := range []struct {
 		spec, module string
@@ -37,7 +37,7 @@ func TestOf(t *testing.T) {
 		{"r=4,alpha=8,rslora", down, 4, 4},
 		{"targets=q_proj+k_proj", q0, 16, 2},
 		{"targets=q_proj+k_proj", down, 0, 0},
-		{"targets=proj", q0, 0, 0}, // an end, but not from a dot on
+		{"targets=proj", q0, 0, 0}, // an end, but not after a dot
 		{"targets=self_attn.q_proj", q1, 16, 2},
 		{"targets=" + q1, q1, 16, 2},
 		{`match="model\\.layers\\.(0|1)\\..*q_proj"`, q1, 16, 2},
@@ -75,13 +75,13 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestIdle names the parts of a Spec that mean no linear layer of a model.
+// TestIdle names the parts of a Spec that match no linear layer of a model.
 func TestIdle(t *testing.T) {
 	for _, c := range []struct{ spec, idle string }{
 		{"", ""},
 		{"exclude=k_proj,layers=0+10+1,r:down_proj|q_proj=3", ""},
 		{"exclude=q_proj+p_proj+v_proj", "exclude=p_proj"},
-		{"exclude=self_attn", "exclude=self_attn"}, // which has linear layers, and is none
+		{"exclude=self_attn", "exclude=self_attn"}, // it has linear layers, but is not one
 		{"unmatch=.*q_proj", ""},
 		{"unmatch=q_proj", "unmatch=q_proj"},
 		{"targets=q_proj,layers=1+2", "layers=2"},
@@ -182,7 +182,7 @@ func TestParse_RefusesByName(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that what is accepted is valid and read back as it was.
+// FuzzParse checks that every accepted Spec is valid and is read back as it was.
 func FuzzParse(f *testing.F) {
 	for _, c := range refused {
 		f.Add([]byte(c.text))
@@ -191,7 +191,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s Spec
 		var err error
-		// Of a regular expression, 7 bytes, such as a{1000}, make a thousand instructions.
+		// In a regular expression, 7 bytes, such as a{1000}, make a thousand instructions.
 		hostile.Within(t, hostile.Linear(len(data))+len(data)<<16, func() { s, err = Parse(string(data)) })
 		if err != nil {
 			if len(err.Error()) > 1000 {

@@ -13,8 +13,8 @@ const (
 	allLinear = "all-linear"
 )
 
-// Parse reads a Spec from text such as "r=8,alpha=16,targets=q_proj+v_proj,rslora,dropout=0.05". What it does not name
-// is that of [Default], so "" is Default; "none" is no adapters. The keys are
+// Parse reads a Spec from text such as "r=8,alpha=16,targets=q_proj+v_proj,rslora,dropout=0.05". What the text does
+// not name is as in [Default], so "" means Default; "none" means no adapters. The keys are
 //
 //	r, alpha, dropout   numbers
 //	rslora              no value
@@ -27,8 +27,8 @@ const (
 // A word with one of , + = : " or a space in it is written as a Go string in double quotes.
 func Parse(text string) (Spec, error) { return Default().With(text) }
 
-// With is [Parse], but what text does not name is that of s: "" is s. The ranks of patterns that text names replace all
-// that s has, and so do alphas.
+// With is like [Parse], but what text does not name is as in s, so "" means s. If text names ranks of patterns, they
+// replace all that s has, and likewise alphas.
 func (s Spec) With(text string) (Spec, error) {
 	if text == none {
 		return Spec{}, nil
@@ -118,7 +118,7 @@ func joined(names []string) string {
 // special end a word.
 const special = ",+=:\" \t"
 
-// inQuotes matches a string that ends, whether Go can read it or not.
+// inQuotes matches a quoted string that is complete, whether Go can read it or not.
 var inQuotes = regexp.MustCompile(`^"(?:\\.|[^"\\])*"`)
 
 func quoted(word string) string {

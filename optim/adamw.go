@@ -90,15 +90,15 @@ func (c Config) keeps32Bit(p model.Param) bool {
 
 // AdamW is the optimizer of a list of parameters, with its state.
 type AdamW struct {
-	// Scaler has the factor by which the caller multiplies losses before it computes gradients: see LossScale. Step and
-	// Decide divide gradients by it, before they clip them, and End updates it. Default: NewScaler if any weight of the
-	// model is F16, otherwise nil, and gradients are those of the losses.
+	// Scaler has the factor by which the caller multiplies losses before it computes gradients: see LossScale. Step
+	// and Decide divide gradients by it, before they clip them, and End updates it. Default: NewScaler if any weight
+	// of the model is F16, otherwise nil: gradients are of the losses themselves.
 	Scaler *Scaler
 
 	cfg     Config
 	dev     *kernels.Device
 	params  []model.Param // the trainable ones
-	ranges  []Range       // those of cfg.Shard
+	ranges  []Range       // the ranges of cfg.Shard
 	state   []kernels.AdamWState
 	sums    []tensor.Tensor // of the ranges' gradients, see Sums
 	arena   *kernels.Arena
@@ -109,8 +109,8 @@ type AdamW struct {
 	step    int
 }
 
-// New returns an optimizer of the trainable parameters among params. All moments are zero, and masters have the present
-// values of the weights. An invalid Config and a lack of memory are errors.
+// New returns an optimizer of the trainable parameters among params. All moments are zero, and masters have the
+// current values of the weights. New returns an error if cfg is invalid or memory is lacking.
 func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -183,7 +183,8 @@ func Trainable(params []model.Param) (list []model.Param) {
 	return list
 }
 
-// A form is that of a tensor which the optimizer keeps of a parameter: an element for each so many of the parameter's.
+// A form describes a tensor that the optimizer keeps for a parameter: it has one element for every N of the
+// parameter's, where N is each.
 type form struct {
 	suffix string
 	dtype  tensor.DType
@@ -193,7 +194,7 @@ type form struct {
 
 func (f form) len(elements int) int { return (elements + f.each - 1) / f.each }
 
-// forms returns what the optimizer keeps of a parameter.
+// forms returns the forms of what the optimizer keeps for a parameter.
 func (c Config) forms(p model.Param) (list []form) {
 	keep := func(suffix string, dtype tensor.DType, each int, in func(*kernels.AdamWState) *tensor.Tensor) {
 		list = append(list, form{suffix, dtype, each, in})
@@ -248,7 +249,7 @@ func (o *AdamW) units(n int) (units int) {
 	return units
 }
 
-// list builds the lists that AdamW's kernel takes, in memory: one of all ranges, and one of each layer's.
+// list builds the lists that AdamW's kernel takes, in memory: one of all ranges, and one of the ranges of each layer.
 func (o *AdamW) list(memory tensor.Tensor) {
 	all, layers := make([]kernels.AdamWTensor, len(o.ranges)), map[int][]kernels.AdamWTensor{}
 	for i, r := range o.ranges {
@@ -274,7 +275,7 @@ func (o *AdamW) list(memory tensor.Tensor) {
 	}
 }
 
-// begin begins a step: it resets what sums up losses and squares.
+// begin starts a step: it resets the sums of losses and squares.
 func (o *AdamW) begin() {
 	o.dev.Begin(o.control)
 	o.dev.Zero(o.squares)
@@ -283,7 +284,7 @@ func (o *AdamW) begin() {
 // AddLoss adds losses, F32 on the device, to the sum that the next Step checks and returns.
 func (o *AdamW) AddLoss(losses tensor.Tensor) { o.dev.AddLoss(o.control, losses) }
 
-// Losses is the sum of the losses added since the last step, F64 [1] on the device.
+// Losses returns the sum of the losses added since the last step, F64 [1] on the device.
 func (o *AdamW) Losses() tensor.Tensor { return o.control.Loss() }
 
 // Step updates every parameter with its gradient, clipped to a global norm of at most limit (0: not clipped), and
@@ -298,8 +299,8 @@ func (o *AdamW) Step(lr, limit float64) (kernels.StepResult, error) {
 	return o.End()
 }
 
-// Update is Step without a norm and without a decision: it uses the gradients as they are, as bitsandbytes does even if
-// an element is not finite. It does not wait.
+// Update is like Step, but without a norm and without a decision: it uses the gradients as they are, as bitsandbytes
+// does, even if an element is not finite. It does not wait.
 func (o *AdamW) Update(lr float64) {
 	o.update(o.all, lr, kernels.Control{})
 	o.step++
@@ -325,8 +326,8 @@ func (o *AdamW) SetSteps(n int) {
 
 // State returns all tensors that the optimizer keeps: <parameter>.m and .v; with 8 bits also .m_absmax and .v_absmax,
 // F32; and .residual, U8, or .master, F32. Their order depends only on the parameters and the Config. They are the
-// memory itself: to resume with the same bits, save them with the weights and Steps, and restore them into an optimizer
-// made in the same way. Those of a Shard are parts: see Kept.
+// memory itself: to resume with the same bits, save them with the weights and Steps, and restore them into an
+// optimizer made in the same way. With a Shard they are parts: see Kept.
 func (o *AdamW) State() (list []tensor.Tensor) {
 	for i, r := range o.ranges {
 		for _, f := range o.cfg.forms(o.params[r.Param]) {

@@ -274,8 +274,8 @@ func TestMaster_BeginsAsWeights(t *testing.T) {
 
 // TestLostUpdates takes 500 steps of fine-tuning: BF16 weights of deviation 0.02, a learning rate that falls from 2e-5
 // along a cosine, and gradients of three parts noise and one part signal. For each form of master weights it measures
-// the share of float32 AdamW's path that it keeps, ⟨way, its way⟩ / ‖its way‖², and the relative error of its path,
-// ‖way − its way‖ / ‖its way‖. The moments are float32, so that only rounding differs.
+// the share of float32 AdamW's path that it keeps, ⟨way, its way⟩ / ‖its way‖², and the relative error of its
+// path, ‖way − its way‖ / ‖its way‖. The moments are float32, so that only rounding differs.
 func TestLostUpdates(t *testing.T) {
 	const n, steps, lr = 4096, 500, 2e-5
 	start, signal := normal(1, n, 0.02), normal(2, n, 0.3e-3)
@@ -434,7 +434,7 @@ func TestEightBits(t *testing.T) {
 	}
 }
 
-// TestUpdate checks that updates without a decision are steps that are not clipped, and count.
+// TestUpdate checks that updates without a decision are steps that are not clipped, and that they count.
 func TestUpdate(t *testing.T) {
 	run := func(step func(o *AdamW) error) (all [][]byte) {
 		dev, params := place(t, tensor.BF16, []int{67, 64}, []int{20})

@@ -6,8 +6,8 @@ import (
 )
 
 // A step may also be taken layer by layer, with only one layer's gradients in memory at a time: AddSquares for each
-// layer, Decide, then UpdateLayer for each layer, whose gradients must be computed again, and End. Layers are those of
-// model.Param, and model.Outside.
+// layer, Decide, then UpdateLayer for each layer, whose gradients must be computed again, and End. Layers are numbered
+// as in model.Param, and include model.Outside.
 
 // AddSquares adds the squares of a layer's gradients to the square of the global norm.
 func (o *AdamW) AddSquares(layer int) {
@@ -17,11 +17,11 @@ func (o *AdamW) AddSquares(layer int) {
 	}
 }
 
-// Square computes the squares of all gradients, those of this rank's ranges, into Squares.
+// Square computes the squares of all gradients in this rank's ranges, into Squares.
 func (o *AdamW) Square() { o.dev.SquaresAll(o.all) }
 
-// Squares are partial sums of the squares of all gradients, F64 on the device. Those of other ranks' ranges are 0
-// before Decide, which wants their sums over all ranks: each is a number and zeros, so the order of that sum changes
+// Squares returns partial sums of the squares of all gradients, F64 on the device. The partial sums for other ranks'
+// ranges are 0 before Decide, which needs the sums over all ranks: each adds a number and zeros, so its order changes
 // nothing.
 func (o *AdamW) Squares() tensor.Tensor { return o.squares }
 

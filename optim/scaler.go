@@ -34,7 +34,7 @@ func (s *Scaler) Update(overflow bool) {
 	}
 }
 
-// factor returns the factor of losses, 1 if there is no Scaler.
+// factor returns the factor of losses, or 1 if there is no Scaler.
 func (s *Scaler) factor() float32 {
 	if s == nil {
 		return 1
@@ -42,7 +42,7 @@ func (s *Scaler) factor() float32 {
 	return s.Scale
 }
 
-// unscale returns the factor of gradients that takes the factor of losses back.
+// unscale returns the factor of gradients that undoes the factor of losses.
 func (s *Scaler) unscale() float64 { return float64(float32(1 / float64(s.factor()))) }
 
 // LossScale returns the factor by which the caller must multiply losses before it computes gradients: the Scaler's, or

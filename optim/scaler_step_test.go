@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestScaledStep checks that steps with a scaled gradient are those with the gradient itself, clipped and not, bit for
-// bit; and that an overflow moves nothing but the scale.
+// TestScaledStep checks that steps with a scaled gradient equal steps with the gradient itself, clipped and not, bit
+// for bit, and that an overflow moves nothing but the scale.
 func TestScaledStep(t *testing.T) {
 	const n = 64
 	for _, limit := range []float64{0, 0.5, 1e3} {

@@ -9,8 +9,8 @@ import (
 // anywhere. Steps after the last have the last one's rate.
 type Schedule func(step int) float64
 
-// withWarmup puts a warmup in front of a schedule, from 0 to lr over the first warmup steps. So the rate of the first
-// step is 0, unless warmup is 0:
+// withWarmup puts a warmup before a schedule, from 0 to lr over the first warmup steps. So the rate of the first step
+// is 0, unless warmup is 0:
 //
 //	lr(t) = lr · t / warmup    t < warmup
 func withWarmup(lr float64, warmup int, after func(step int) float64) Schedule {
@@ -27,7 +27,7 @@ func fraction(step, first, last int) float64 {
 	return math.Min(1, math.Max(0, float64(step-first)/math.Max(1, float64(last-first))))
 }
 
-// Constant is lr after the warmup, as in transformers' get_constant_schedule_with_warmup.
+// Constant stays at lr after the warmup, as in transformers' get_constant_schedule_with_warmup.
 func Constant(lr float64, warmup int) Schedule {
 	return withWarmup(lr, warmup, func(int) float64 { return lr })
 }
@@ -62,8 +62,8 @@ func WSD(lr float64, warmup, decay, total int) Schedule {
 	})
 }
 
-// ParseSchedule returns the schedule of that name: constant, linear, cosine or wsd. wsd decays over the last fifth of
-// all steps, as in its paper. lr is the peak learning rate, total the number of steps.
+// ParseSchedule returns the schedule with that name: constant, linear, cosine or wsd. wsd decays over the last fifth
+// of all steps, as in its paper. lr is the peak learning rate, total the number of steps.
 func ParseSchedule(name string, lr float64, warmup, total int) (Schedule, error) {
 	switch {
 	case !(lr >= 0) || math.IsInf(lr, 0):

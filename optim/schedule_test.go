@@ -8,8 +8,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// TestSchedules compares the rates of a run of ten steps with values computed by hand; those of linear and cosine are
-// those of transformers.
+// TestSchedules compares the rates of a run of ten steps with values computed by hand, and for linear and cosine with
+// transformers' values.
 func TestSchedules(t *testing.T) {
 	const lr = 1e-3
 	third, root := lr/3, math.Sqrt2/2

@@ -11,12 +11,13 @@ import (
 type Shard struct {
 	Rank, Size int  // the rank's number, and how many there are; a Size of 0 is one
 	Sums       Sums // default NoSums
-	// Weights has the memory of each range of this rank, in the order of Ranges; the zero Tensor: it is in Param.W.
-	// Default nil: all are there.
+	// Weights has the memory of each range of this rank, in the order of Ranges; the zero Tensor: the range is in
+	// Param.W. Default nil: all ranges are there.
 	Weights []tensor.Tensor
 }
 
-// Sums says which gradients the optimizer has memory of its own for, see [AdamW.Sums]. The others are in Param.Grad.
+// Sums determines for which gradients the optimizer has its own memory, see [AdamW.Sums]. The others are in
+// Param.Grad.
 type Sums int
 
 // The kinds of Sums.
@@ -44,8 +45,8 @@ type Range struct {
 }
 
 // Ranges divides the trainable parameters of each layer among size ranks, into parts of about the same size, in order.
-// A range begins and ends at a multiple of [kernels.SquaresUnit] or at the end of its parameter. So quantization blocks
-// and sums of squares do not depend on the number of ranks.
+// A range starts and ends at a multiple of [kernels.SquaresUnit] or at the end of its parameter. So quantization
+// blocks and sums of squares do not depend on the number of ranks.
 func Ranges(params []model.Param, size int) (list []Range) {
 	params = Trainable(params)
 	total, before := map[int]int{}, map[int]int{} // elements by layer
@@ -91,7 +92,7 @@ func (o *AdamW) Ranges() []Range { return Ranges(o.params, max(1, o.cfg.Shard.Si
 // Params returns the parameters that the optimizer updates, or that others of its ranks update.
 func (o *AdamW) Params() []model.Param { return o.params }
 
-// A Kept is a tensor that the optimizer keeps of a whole parameter, under its name in State. Its parts, in order, are
+// A Kept is a tensor that the optimizer keeps for a whole parameter, under its name in State. Its parts, in order, are
 // on the ranks that update those parts of the parameter.
 type Kept struct {
 	Name  string
@@ -106,7 +107,7 @@ type KeptPart struct {
 	Here      tensor.Tensor // the part, if the rank is this one; otherwise the zero Tensor
 }
 
-// Kept returns all tensors that the optimizer and those of the other ranks keep, in the order of State.
+// Kept returns all tensors that the optimizer and the other ranks' optimizers keep, in the order of State.
 func (o *AdamW) Kept() (list []Kept) {
 	all, own := o.Ranges(), 0
 	for i, p := range o.params {

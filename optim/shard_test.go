@@ -63,7 +63,7 @@ func TestShard_StepsAsOne(t *testing.T) {
 	}
 }
 
-// takeStep lets optimizers of one model step, each its part.
+// takeStep lets the optimizers of one model take a step, each with its part.
 func takeStep(t *testing.T, dev *kernels.Device, list []*AdamW) {
 	t.Helper()
 	var squares []float64

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// DynamicMap returns the 256 numbers that 8-bit codes stand for, in ascending order: the dynamic map of bitsandbytes
+// DynamicMap returns the 256 numbers that 8-bit codes represent, in ascending order: the dynamic map of bitsandbytes
 // (Dettmers 2016, arXiv 1511.04561; Dettmers et al. 2022, arXiv 2110.02861), equal to the bit.
 //
 // There are seven decades between 10⁻⁷ and 1. Each is divided into equal parts, twice as many as the decade below,
-// whose midpoints are in the map: 1, 2, 4 … 64 of each sign in the signed map, 2, 4, 8 … 128 in the unsigned map. So a
-// number is coded the more precisely, the nearer it is to the largest of its quantization block. 0 and 1 are added; −1
-// is missing. Zero is code 127 of the signed map and code 0 of the unsigned one.
+// whose midpoints are in the map: 1, 2, 4 … 64 of each sign in the signed map, 2, 4, 8 … 128 in the unsigned map. So
+// the nearer a number is to the largest of its quantization block, the more precisely it is coded. 0 and 1 are added;
+// −1 is missing. Zero is code 127 of the signed map and code 0 of the unsigned one.
 func DynamicMap(signed bool) []float32 {
 	list := []float32{0, 1}
 	for i := range 7 {

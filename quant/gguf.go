@@ -8,18 +8,18 @@ import (
 	"restyle/tensor"
 )
 
-// blockTypes are the types of GGUF's blocks by the quantized types that have the same values.
+// blockTypes maps quantized types to the GGUF block types that have the same values.
 var blockTypes = map[tensor.DType]gguf.Type{tensor.Q4_0: gguf.Q4_0, tensor.Q4_1: gguf.Q4_1, tensor.Q5_0: gguf.Q5_0,
 	tensor.Q5_1: gguf.Q5_1, tensor.Q8_0: gguf.Q8_0, tensor.Q4_K: gguf.Q4_K, tensor.Q5_K: gguf.Q5_K,
 	tensor.Q6_K: gguf.Q6_K}
 
-// GGUF returns the type of GGUF's blocks with the values of a quantized type; ok is false if there is none.
+// GGUF returns the GGUF block type with the values of a quantized type; ok is false if there is none.
 func GGUF(t tensor.DType) (of gguf.Type, ok bool) {
 	of, ok = blockTypes[t]
 	return of, ok
 }
 
-// FromGGUF returns the quantized type with the values of GGUF's blocks, 0 if the type has no blocks.
+// FromGGUF returns the quantized type with the values of a GGUF block type, or 0 if the type has no blocks.
 func FromGGUF(t gguf.Type) tensor.DType {
 	for to, of := range blockTypes {
 		if of == t {
@@ -29,8 +29,8 @@ func FromGGUF(t gguf.Type) tensor.DType {
 	return 0
 }
 
-// Pack makes rows of in weights from GGUF's blocks, with the same values to the bit. dst gets RowBytes(in) bytes a row.
-// It is an error if a scale or an offset is NaN or infinite, or if the sizes do not agree.
+// Pack makes rows of in weights from GGUF's blocks, with the same values to the bit. dst gets RowBytes(in) bytes per
+// row. Pack returns an error if a scale or an offset is NaN or infinite, or if the sizes do not agree.
 func Pack(dst, src []byte, t tensor.DType, in int) error {
 	of, ok := GGUF(t)
 	if !ok {
@@ -59,8 +59,8 @@ func Pack(dst, src []byte, t tensor.DType, in int) error {
 	return nil
 }
 
-// Unpack makes GGUF's blocks from rows of in weights: the inverse of Pack. It takes Q4_0, the only type whose rows are
-// made here in another way than from blocks. It is an error if the sizes do not agree.
+// Unpack makes GGUF's blocks from rows of in weights: the inverse of Pack. It accepts only Q4_0, the only type whose
+// rows this package also makes from something other than blocks. It returns an error if the sizes do not agree.
 func Unpack(dst, src []byte, t tensor.DType, in int) error {
 	if t != tensor.Q4_0 {
 		return fmt.Errorf("blocks from rows of %v: must be %v", t, tensor.Q4_0)
@@ -85,7 +85,7 @@ func Unpack(dst, src []byte, t tensor.DType, in int) error {
 	return nil
 }
 
-// pad gives elements that the row does not have, up to a whole number of GroupSize, the code of zero.
+// pad sets the codes after the last element of the row, up to a multiple of GroupSize elements, to the code of zero.
 func (r Row) pad() {
 	codes, c := r.codes(), r.DType.Coding()
 	for i := r.In; c.Bits < 8 && i%tensor.GroupSize != 0; i++ {
@@ -160,8 +160,8 @@ func (p *packer) half(at int, from []byte) {
 	binary.LittleEndian.PutUint16(p.row.Bytes[at:], bits)
 }
 
-// scales unpacks the scales of Q4_K and Q5_K, of six bits, and the amounts that are subtracted, which become offsets by
-// the sign of their unit.
+// scales unpacks the six-bit scales of Q4_K and Q5_K, and the amounts that are subtracted. The sign of their unit
+// makes these amounts offsets.
 func (p *packer) scales(b int, block []byte) {
 	p.half(p.units+2*b, block)
 	p.half(p.offsetUnits+2*b, block[2:])
@@ -179,7 +179,7 @@ func (p *packer) scales(b int, block []byte) {
 
 const everyByte = 0x0101010101010101
 
-// nibbles unpacks n bytes, a multiple of 8, of which the low four bits come first, and n elements on the high ones.
+// nibbles unpacks n bytes, a multiple of 8: their low four bits come first, and the high ones n elements later.
 func nibbles(to, from []byte, n int) {
 	for i := 0; i < n; i += 8 {
 		x := binary.LittleEndian.Uint64(from[i:])
@@ -196,7 +196,7 @@ func fifthBits(to, from []byte) {
 	}
 }
 
-// store stores codes, eight at a time, from a multiple of 32 on.
+// store stores codes, eight at a time, starting at a multiple of 32.
 func (p *packer) store(first int, codes []byte) {
 	high := uint64(p.codes.bits - 4)
 	for i := 0; i < len(codes); i += 8 {

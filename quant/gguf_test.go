@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestPack_KeepsTheValues packs blocks of random bytes, whose halves are finite, and compares the values of both forms.
-// Those that Unpack takes become the same blocks again.
+// TestPack_KeepsTheValues packs blocks of random bytes, whose halves are finite, and compares the values of both
+// forms. Rows that Unpack accepts become the same blocks again.
 func TestPack_KeepsTheValues(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for to, from := range blockTypes {

@@ -16,21 +16,21 @@ import (
 // dampening is the share of the mean of the Hessian's diagonal that is added to it, as in the paper.
 const dampening = 0.01
 
-// Columns are handled block by block, and within a block strip by strip: plain loops do a strip, and products of
-// matrices do what it means for all other columns. The bits do not depend on either. Where neighbors share a scale, a
+// Columns are handled block by block, and within a block strip by strip: plain loops handle a strip, and matrix
+// products apply its effect to all other columns. The bits do not depend on either size. If neighbors share a scale, a
 // block is one group of them.
 const (
 	block = 128
 	strip = 16
 )
 
-// compensates are the rules that GPTQ can follow: their values are evenly spaced, and a group's scale needs no other
+// compensates lists the rules that GPTQ can follow: their values are evenly spaced, and a group's scale needs no other
 // group.
 var compensates = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym, q40}
 
 // GPTQ quantizes a matrix so that its products with typical inputs change little (Frantar et al. 2022): column by
-// column, each error is compensated by the columns to its right, by a factor of the Hessian. Codes and scales follow r,
-// from the weights as they are compensated when their group begins.
+// column, each error is compensated by the columns to its right, by a factor of the Hessian. Codes and scales follow
+// r, from the weights as they are compensated when their group starts.
 //
 // The paper compensates by a factor of the Hessian's inverse. Here it is a factor of the Hessian itself, times the
 // differences from the original weights, which is the same (Chen et al. 2025, GPTQ as Babai's nearest plane algorithm):
@@ -92,7 +92,7 @@ type compensated struct {
 	off  cpu.Float64s // quantized minus original weights, in the columns of one block
 }
 
-// round quantizes the columns lo to hi-1, which are a block, and compensates the columns behind them.
+// round quantizes the columns lo to hi-1, which are a block, and compensates the columns after them.
 func (m *compensated) round(lo, hi int) error {
 	in := m.now.Stride
 	shape := Row{DType: m.rule.DType(), In: in}
@@ -121,7 +121,7 @@ func (m *compensated) scale(g, lo, hi int) error {
 	for i := range m.rows {
 		copy(group.X[i*group.Stride:][:hi-lo], m.now.X[i*m.now.Stride+lo:])
 	}
-	if lo > 0 { // what a column makes up for the columns before lo changes those behind it, even before it is rounded
+	if lo > 0 { // what a column makes up for those before lo changes the columns after it, even before it is rounded
 		m.sweep(group, lo, hi, func(_, _ int, x float64) float64 { return x })
 	}
 	errs := make([]error, len(m.rows))
@@ -144,7 +144,7 @@ func (m *compensated) scale(g, lo, hi int) error {
 }
 
 // searchQ40 returns the scale that rounds a group of Q4_0 with the least error, Σ of weight(i)·error(i)². It tries
-// sizes about the one that reaches the largest weight, with either sign: the codes reach further on one side of zero.
+// sizes around the one that reaches the largest weight, with either sign: the codes reach further on one side of zero.
 func searchQ40(w []float32, scale float32, weight func(i int) float64) float32 {
 	best, least := scale, math.Inf(1)
 	for step := -14; step <= 6; step++ {
@@ -163,8 +163,8 @@ func searchQ40(w []float32, scale float32, weight func(i int) float64) float32 {
 	return best
 }
 
-// sweep goes through the columns lo to hi-1, whose compensated weights are in now. What value returns takes the place
-// of a weight, and the columns behind it, up to hi-1, are compensated for that.
+// sweep goes through the columns lo to hi-1, whose compensated weights are in now. The result of value replaces a
+// weight, and the columns after it, up to hi-1, are compensated for that.
 func (m *compensated) sweep(now cpu.Float64s, lo, hi int, value func(row, i int, x float64) float64) {
 	for from := lo; from < hi; from += strip {
 		to := min(from+strip, hi)

@@ -22,9 +22,9 @@ func gptqOf(ctx context.Context, r Rule, dst []byte, w []float32, in int, hessia
 	return r.GPTQ(ctx, dst, w, f)
 }
 
-// TestGPTQ quantizes a matrix for correlated inputs. Its products must be closer to the exact ones than those of
+// TestGPTQ quantizes a matrix for correlated inputs. Its products must be closer to the exact ones than products of
 // weights that are rounded to nearest, and with uncorrelated inputs the codes must be the nearest. ggml's rule divides
-// by the scale before it is rounded, so some of its codes are others.
+// by the scale before the scale is rounded, so some of its codes differ.
 func TestGPTQ(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const in, out, samples = 224, 8, 400 // whole groups of 32, but not of 128
@@ -136,7 +136,7 @@ func hessianOf(random *rand.Rand, n, inputs int) []float32 {
 	return h
 }
 
-// plainGPTQ is GPTQ as the paper has it, with a factor of the Hessian's inverse, in plain loops.
+// plainGPTQ is GPTQ as in the paper, with a factor of the Hessian's inverse, in plain loops.
 func plainGPTQ(t *testing.T, r Rule, w []float32, n int, h []float32) []byte {
 	u, d := plainFactor(h, n)
 	inverse := make([]float64, n*n) // uᵀ·u is the inverse of h
@@ -212,8 +212,8 @@ func plainFactor(h []float32, n int) (u, d []float64) {
 	return u, d
 }
 
-// TestGPTQPlain compares the factor with one from plain loops, bit by bit, and with the Hessian, and the quantized rows
-// with those of the paper's algorithm, for several sizes and numbers of threads.
+// TestGPTQPlain compares the factor with one from plain loops, bit by bit, and with the Hessian, and the quantized
+// rows with the rows of the paper's algorithm, for several sizes and numbers of threads.
 func TestGPTQPlain(t *testing.T) {
 	defer func(n int) { _ = cpu.SetThreads(n) }(cpu.Threads())
 	random := rand.New(rand.NewPCG(7, 8))
@@ -294,7 +294,7 @@ func TestGPTQErrors(t *testing.T) {
 	}
 }
 
-// countdown is a context that is done once it was asked a number of times.
+// countdown is a context that is done once it has been asked a number of times.
 type countdown struct {
 	context.Context
 	left int

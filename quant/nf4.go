@@ -29,7 +29,7 @@ func nf4Code(x float32) (code int) {
 	return code
 }
 
-// doubleNF4 makes of the scales of a matrix what they become by NestNF4 and back.
+// doubleNF4 replaces the scales of a matrix by what remains of them after NestNF4 and UnnestNF4.
 func doubleNF4(rows []byte, in int) {
 	size := tensor.NF4.RowBytes(in)
 	row := func(i int) Row { return Row{tensor.NF4, in, rows[i*size:][:size]} }
@@ -47,8 +47,8 @@ func doubleNF4(rows []byte, in int) {
 	}
 }
 
-// NestNF4 quantizes the scales of NF4 once more: minus their mean, offset, in blocks of 256, each with a scale of its
-// own, to the nearest of the 256 values of the signed dynamic map.
+// NestNF4 quantizes the scales of NF4 once more: minus their mean, offset, in blocks of 256 with a scale each, to the
+// nearest of the 256 values of the signed dynamic map.
 func NestNF4(absmax, dynamicMap []float32, offset float32) (codes []byte, nested []float32) {
 	for at := 0; at < len(absmax); at += NF4Nested {
 		block := absmax[at:min(len(absmax), at+NF4Nested)]
@@ -111,7 +111,7 @@ func MeanNF4(absmax []float32) float32 {
 }
 
 // NF4Rows returns rows of in weights in NF4 with these codes and the scales of the flattened matrix. packed has two
-// codes to a byte, the first in the high four bits, as bitsandbytes has them. If they end before a row does, zeros
+// codes per byte, the first in the high four bits, as bitsandbytes has them. If they end before a row does, zeros
 // follow. in is a multiple of NF4Block.
 func NF4Rows(packed []byte, scales []float32, in int) []byte {
 	size, groups := tensor.NF4.RowBytes(in), in/NF4Block

@@ -15,7 +15,7 @@ import (
 	"restyle/tensor"
 )
 
-// A Rule says how codes and scales follow from weights. Codes are rounded to nearest, ties to even.
+// A Rule determines how codes and scales follow from weights. Codes are rounded to nearest, ties to even.
 type Rule string
 
 const (
@@ -23,24 +23,24 @@ const (
 	INT8 Rule = "int8"
 	// INT4Sym7 has an F16 scale per group of 128, max|w| / 7.
 	INT4Sym7 Rule = "int4_sym7"
-	// INT4Sym8 has an F16 scale per group, m / -8, where m is the element of largest magnitude, with its sign, and the
-	// first of several. It uses all 16 codes; the scale may be negative.
+	// INT4Sym8 has an F16 scale per group, m / -8, where m is the element of largest magnitude, with its sign; if
+	// several have that magnitude, it is the first. It uses all 16 codes; the scale may be negative.
 	INT4Sym8 Rule = "int4_sym8"
 	// INT4Asym has an F16 scale per group, (max - min) / 15, and a zero point. The range from min to max includes 0.
 	INT4Asym Rule = "int4_asym"
 	// NF4 has a float32 scale per block of 64, max|w|, and the code whose value times the scale is nearest; a number
 	// halfway between two gets the lower code. It is bitsandbytes' (Dettmers et al. 2023), equal to the bit.
 	NF4 Rule = "nf4"
-	// NF4Double is NF4 whose scales have been quantized to 8 bits in turn, as QLoRA does: see NestNF4. Rows have what they
-	// became, in float32. The codes are NF4's.
+	// NF4Double is NF4 with scales that are themselves quantized to 8 bits, as QLoRA does: see NestNF4. Rows have what
+	// the scales became, in float32. The codes are NF4's.
 	NF4Double Rule = "nf4_double"
 
-	// q40 is ggml's rule for Q4_0. In GPTQ it is INT4Sym8's for groups of 32.
+	// q40 is ggml's rule for Q4_0. In GPTQ it is INT4Sym8's rule for groups of 32.
 	q40 Rule = "q4_0"
 )
 
-// Rules are the rules of this package, in the order in which listings have them. GGUF's types have one more each, which
-// is that of ggml without an importance matrix, and named like the type.
+// Rules lists the rules of this package, in the order in which listings have them. Each of GGUF's types has one more:
+// ggml's rule without an importance matrix, named like the type.
 var Rules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym, NF4, NF4Double}
 
 // DType returns the type of what the rule writes, or 0 if there is no such rule.
@@ -64,7 +64,7 @@ func (r Rule) DType() tensor.DType {
 }
 
 // Quantize quantizes a matrix with rows of in weights: a layer in one call. dst gets RowBytes(in) bytes per row of the
-// rule's type. It is an error if a weight is NaN or infinite, or if a scale is too large for F16.
+// rule's type. Quantize returns an error if a weight is NaN or infinite, or if a scale is too large for F16.
 func (r Rule) Quantize(dst []byte, w []float32, in int) error {
 	t := r.DType()
 	if t == 0 {
@@ -94,7 +94,8 @@ func (r Rule) Quantize(dst []byte, w []float32, in int) error {
 	return nil
 }
 
-// Dequantize computes the values of quantized rows, each of in weights. It is an error if the sizes do not agree.
+// Dequantize computes the values of quantized rows, each of in weights. Dequantize returns an error if the sizes do
+// not agree.
 func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 	if !t.Quantized() || in < 1 || len(dst)%in != 0 || len(src) != len(dst)/in*t.RowBytes(in) {
 		return fmt.Errorf("%d bytes of %v as %d weights in rows of %d: sizes do not agree", len(src), t, len(dst), in)
@@ -117,7 +118,7 @@ func Dequantize(dst []float32, src []byte, t tensor.DType, in int) error {
 	return nil
 }
 
-// set quantizes one row. All its bytes are 0 before.
+// set quantizes one row, all bytes of which are 0 before.
 func (r Row) set(rule Rule, w []float32) error {
 	codes := r.codes()
 	for g := range r.Groups() {
@@ -224,7 +225,8 @@ func (r Row) Offset(g int) float32 {
 	return r.number(g, r.DType.OffsetsAt(r.In), r.DType.OffsetUnitsAt(r.In))
 }
 
-// number returns the scale or offset of a group: they start at a byte of the row, and their units, if any, at another.
+// number returns the scale or offset of a group. Scales or offsets start at byte at of the row, and their units, if
+// any, at byte units.
 func (r Row) number(g, at, units int) float32 {
 	switch c := r.DType.Coding(); {
 	case c.Unit > 0:
@@ -236,7 +238,7 @@ func (r Row) number(g, at, units int) float32 {
 	return tensor.F16ToF32(binary.LittleEndian.Uint16(r.Bytes[at+2*g:]))
 }
 
-// setScale stores a group's scale alone.
+// setScale stores only a group's scale.
 func (r Row) setScale(g int, scale float32) {
 	if r.DType.Coding().Scale == tensor.F32 {
 		binary.LittleEndian.PutUint32(r.Bytes[4*g:], math.Float32bits(scale))
@@ -256,8 +258,9 @@ func (r Row) Zero(g int) int {
 // zeros returns where the zero points start.
 func (r Row) zeros() int { return tensor.INT4.HeadBytes(r.In) }
 
-// SetScale stores a group's scale and zero point, and the code of zero for the weights whose codes share bytes with the
-// group's, and for padding. So the groups of a row are set in order. It is not for types whose scales have units.
+// SetScale stores a group's scale and zero point, and the code of zero for the weights whose codes share bytes with
+// the group's, and for padding. So the groups of a row must be set in order. It is not for types whose scales have
+// units.
 func (r Row) SetScale(g int, scale float32, zero int) {
 	r.setScale(g, scale)
 	c := r.DType.Coding()
@@ -280,10 +283,10 @@ func fill(to []byte, b byte) {
 	}
 }
 
-// Code returns the code of a weight: a signed number in 8 bits, and one from 0 on in fewer.
+// Code returns the code of a weight: a signed number if codes have 8 bits, otherwise a number from 0.
 func (r Row) Code(i int) int { return r.codes().at(i) }
 
-// SetCode stores the code of a weight. SetScale of its group comes before.
+// SetCode stores the code of a weight. Call SetScale for its group first.
 func (r Row) SetCode(i, code int) { r.codes().set(i, code) }
 
 // rowCodes are the codes of a row; loops over weights make them once.
@@ -324,21 +327,21 @@ func (c rowCodes) set(i, code int) {
 	}
 }
 
-// nibble returns the byte of the low four bits of a code, and the lowest bit in there.
+// nibble returns the byte that has the low four bits of a code, and the lowest of these bits in the byte.
 func nibble(i int) (at, shift int) {
 	const half = tensor.GroupSize / 2
 	return i/tensor.GroupSize*half + i%half, i % tensor.GroupSize / half * 4
 }
 
-// highBits returns the byte of the other bits of a code, and the lowest bit in there.
+// highBits returns the byte that has the other bits of a code, the lowest of these bits in the byte, and their mask.
 func (c rowCodes) highBits(i int) (at, shift int, mask byte) {
 	bits := c.bits - 4
 	size := tensor.GroupSize / 8 * bits
 	return i/tensor.GroupSize*size + i%size, i % tensor.GroupSize / size * bits, 1<<bits - 1
 }
 
-// Check reports whether rows, each of in weights, are as Quantize writes them: scales finite, those of INT8 not
-// negative nor so large that a weight is infinite, codes and zero points in range, and padding as it must be.
+// Check returns an error unless rows, each of in weights, are as Quantize writes them: scales finite, and for INT8
+// neither negative nor so large that a weight is infinite, codes and zero points in range, and padding as it must be.
 func Check(rows []byte, t tensor.DType, in int) error {
 	if !t.Quantized() || in < 1 || len(rows)%t.RowBytes(in) != 0 {
 		return fmt.Errorf("%d bytes as rows of %d weights in %v: sizes do not agree", len(rows), in, t)
@@ -397,9 +400,8 @@ func (r Row) check() error {
 	return nil
 }
 
-// RuleFor returns the rule by which weights get a quantized type if nothing else is said: of the rules that round each
-// weight to nearest, the one with the smallest error, for NF4 that of QLoRA, and for GGUF's types that of ggml. It
-// needs whole matrices.
+// RuleFor returns the default rule for a quantized type: of the rules that round each weight to nearest, the one with
+// the smallest error, for NF4 QLoRA's rule, and for GGUF's types ggml's. It needs whole matrices.
 func RuleFor(t tensor.DType) Rule {
 	if _, ok := GGUF(t); ok {
 		return Rule(strings.ToLower(t.String()))

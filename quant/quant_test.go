@@ -11,7 +11,7 @@ import (
 	"restyle/tensor"
 )
 
-// evenRules are those whose rows may have any length.
+// evenRules are the rules whose rows may have any length.
 var evenRules = []Rule{INT8, INT4Sym7, INT4Sym8, INT4Asym}
 
 // quantized returns a matrix quantized by a rule.
@@ -62,8 +62,8 @@ func TestOneSidedGroup(t *testing.T) {
 	}
 }
 
-// TestDivisionByTheStoredScale has a weight whose code differs if it is divided by the scale before that is rounded to
-// F16, and one whose code differs if it is multiplied by the scale's reciprocal.
+// TestDivisionByTheStoredScale has a weight whose code differs if it is divided by the scale before the scale is
+// rounded to F16, and one whose code differs if it is multiplied by the scale's reciprocal.
 func TestDivisionByTheStoredScale(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	unrounded, reciprocal := 0, 0
@@ -302,8 +302,8 @@ func TestNF4(t *testing.T) {
 	expect.Error(t, NF4.GPTQ(t.Context(), rows, w, &Factor{matrix(128, 128)}), "GPTQ by \"nf4\"")
 }
 
-// TestNF4Double compares scales with those that nesting and back give, over the ends of rows, and finds the codes those
-// of the scales before.
+// TestNF4Double compares scales with the result of NestNF4 and UnnestNF4, across the ends of rows, and checks that the
+// codes are the ones for the scales before.
 func TestNF4Double(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const in, out = 192, 100 // 300 blocks: more than share a scale

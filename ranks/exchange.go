@@ -13,10 +13,11 @@ import (
 	"restyle/tensor"
 )
 
-// chunk is how many bytes of a tensor are added up at a time. maxShared is the maximum size of what Share sends.
+// chunk is the number of bytes of a tensor that are added up at a time. maxShared is the maximum number of bytes that
+// Share sends.
 const chunk, maxShared = 256 << 10, 64 << 20
 
-// begin begins an exchange.
+// begin starts an exchange.
 func (g *Group) begin(name string) error {
 	if err := g.Err(); err != nil {
 		return err
@@ -29,10 +30,10 @@ func (g *Group) begin(name string) error {
 // Step counts an exchange that goes another way, such as through NCCL, for Watch and for the text of errors.
 func (g *Group) Step(name string) error { return g.begin(name) }
 
-// An outOfStep is the error of a rank that does something else than this one.
+// An outOfStep is the error of a rank that does something other than this one.
 type outOfStep struct{ error }
 
-// fail returns why an exchange with a peer failed. Its connection for control may know more.
+// fail returns why an exchange with a peer failed. The peer's control connection may know more.
 func (g *Group) fail(p *peer, err error) error {
 	wait := time.Second
 	if errors.As(err, &outOfStep{}) {
@@ -111,7 +112,7 @@ func (g *Group) Share(name string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// everyone gets a sum, or what a rank gives.
+// everyone means that every rank gets a sum, or what a rank gives.
 const everyone = -1
 
 // Sum replaces every rank's x, in this process's memory and of type F32, F64 or BF16, by the sum over all ranks. The
@@ -119,8 +120,8 @@ const everyone = -1
 // the same on every rank.
 func (g *Group) Sum(name string, x tensor.Tensor) error { return g.sum(name, x, x, everyone) }
 
-// SumTo sums tensors as Sum does, but only rank r gets the sums of byRank[r]. There they replace the tensors, or into
-// if that is not nil. Others' tensors stay.
+// SumTo sums tensors as Sum does, but only rank r gets the sums of byRank[r]. There the sums replace the tensors, or
+// into if that is not nil. The other ranks' tensors stay.
 func (g *Group) SumTo(name string, byRank [][]tensor.Tensor, into []tensor.Tensor) error {
 	for r, list := range byRank {
 		for i, x := range list {
@@ -271,7 +272,7 @@ func (g *Group) Exchange(name string, from, to [][]tensor.Tensor) error {
 	return nil
 }
 
-// Move replaces data on rank to by that of rank from, which has as many bytes.
+// Move replaces data on rank to by rank from's data, which has as many bytes.
 func (g *Group) Move(name string, from, to int, data []byte) error {
 	if from == to {
 		return nil
@@ -279,8 +280,8 @@ func (g *Group) Move(name string, from, to int, data []byte) error {
 	return g.relay(name, from, to, data, len(data))
 }
 
-// relay sends data of rank from, of some bytes, to rank to or everyone, through rank 0. data is what to send, or where
-// to receive it. Every rank calls it.
+// relay sends data of rank from, of the given number of bytes, to rank to or everyone, through rank 0. data is what to
+// send, or where to receive it. Every rank calls it.
 func (g *Group) relay(name string, from, to int, data []byte, bytes int) error {
 	if err := g.begin(name); err != nil {
 		return err

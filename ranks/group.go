@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// A Group is this process among the others. Its methods that exchange something are for one goroutine, and every rank
-// must call the same ones in the same order. After an error, only Close is useful.
+// A Group is this process among the others. Only one goroutine may call its methods that exchange something, and every
+// rank must call the same ones in the same order. After an error, only Close is useful.
 type Group struct {
 	place Place
-	beat  time.Duration // how often ranks say that they live
+	beat  time.Duration // how often ranks say that they are alive
 	peers []*peer       // rank 0 has one for each other rank, in order; the others have rank 0
 
-	seq   atomic.Int64              // exchanges begun
-	at    atomic.Pointer[string]    // the last of them
+	seq   atomic.Int64              // exchanges started
+	at    atomic.Pointer[string]    // the name of the last one
 	since atomic.Pointer[time.Time] // the last call of Watch
 	limit atomic.Int64              // its limit
 	queue atomic.Bool               // of WatchQueue
 	ticks atomic.Pointer[func() int64]
-	gap   atomic.Int64  // the longest that a rank has not moved while there was a limit
+	gap   atomic.Int64  // the longest time that a rank has not moved while there was a limit
 	lost  chan struct{} // closed when a rank is lost
 	done  chan struct{} // closed when rank 0 says that it ends
 	once  sync.Once
@@ -36,7 +36,7 @@ type Group struct {
 	over  atomic.Bool // this rank or rank 0 has ended in order
 }
 
-// A peer is another rank: its connection for what ranks know of each other, and its connection for data.
+// A peer is another rank: its control connection, for what ranks know of each other, and its connection for data.
 type peer struct {
 	rank          int
 	control, data net.Conn
@@ -48,9 +48,9 @@ type peer struct {
 	moved   time.Time
 }
 
-// A progress grows while a rank moves: the exchanges that it has begun, and its ticks. All ranks have the same at the
-// same place in their work. Ticks come first: a GPU's are of what it has done, and its exchanges only of what it is to
-// do, which is the more the less there is to do in a pass.
+// A progress grows while a rank moves: it has the exchanges that the rank has started, and its ticks. All ranks have
+// the same progress at the same place in their work. Ticks are compared first: a GPU's ticks count what it has done,
+// and its exchanges only what it is to do. The less there is to do in a pass, the more exchanges are ahead.
 type progress struct{ Seq, Ticks int64 }
 
 func (p progress) compare(q progress) int {
@@ -62,7 +62,7 @@ type Lost struct {
 	Rank int
 	Or   []int `json:",omitempty"` // others, if it is not known which of them it is
 	Why  string
-	At   string // the last exchange that the rank that noticed it had begun; "" if there is nothing to name
+	At   string // the last exchange that the rank that noticed it had started; "" if there is nothing to name
 }
 
 func (e *Lost) Error() string {
@@ -73,7 +73,7 @@ func (e *Lost) Error() string {
 	return text
 }
 
-// others names those of Or, unless they are many.
+// others names the ranks in Or, unless they are many.
 func (e *Lost) others() (text string) {
 	const most = 3
 	last := len(e.Or) - 1
@@ -89,10 +89,10 @@ func (e *Lost) others() (text string) {
 	return fmt.Sprintf("%s or %d", text, e.Or[last])
 }
 
-// ErrEnded is the error of an exchange with rank 0 after that has ended in order.
+// ErrEnded is the error of an exchange with rank 0 after rank 0 has ended in order.
 var ErrEnded = errors.New("rank 0 has ended")
 
-// Refused is the error of ranks that are not about to do the same. Every rank gets it.
+// Refused is the error of ranks that are not about to do the same thing. Every rank gets it.
 type Refused struct{ Why string }
 
 func (e *Refused) Error() string { return "the ranks would not do the same: " + e.Why }
@@ -104,13 +104,13 @@ var (
 	joinWithin = 10 * time.Minute
 )
 
-// silences is into how many parts a rank divides the time for which it hears nothing. While the rank itself is stopped,
-// as by Ctrl-Z, only one of them passes, however long that takes: the others may not have been silent.
+// silences is the number of parts into which a rank divides the time for which it hears nothing. While the rank itself
+// is stopped, as by Ctrl-Z, only one of them passes, however long that takes: the others may not have been silent.
 const silences = 10
 
 // A message is a line on a control connection.
 type message struct {
-	Magic  string            `json:",omitempty"` // of the first one
+	Magic  string            `json:",omitempty"` // of the first message
 	Rank   int               `json:",omitempty"`
 	Size   int               `json:",omitempty"`
 	Data   bool              `json:",omitempty"` // the connection is for data
@@ -156,7 +156,7 @@ func (g *Group) hear(p *peer) {
 		_ = p.control.SetReadDeadline(time.Now().Add(silence / silences))
 		switch _, err := p.lines.Peek(1); {
 		case err == nil:
-			_ = p.control.SetReadDeadline(time.Now().Add(silence)) // of the rest of the line
+			_ = p.control.SetReadDeadline(time.Now().Add(silence)) // for the rest of the line
 		case errors.Is(err, os.ErrDeadlineExceeded) && quiet < silences && !g.over.Load():
 			continue
 		}
@@ -193,7 +193,7 @@ func (g *Group) hear(p *peer) {
 	}
 }
 
-// move notes that a rank moves now, after it moved last.
+// move records that a rank moves now, after it last moved at last.
 func (g *Group) move(last time.Time) (now time.Time) {
 	now = time.Now()
 	since := g.since.Load()
@@ -209,7 +209,7 @@ func (g *Group) move(last time.Time) (now time.Time) {
 	return now
 }
 
-// beats tells the peers that this rank lives, and on rank 0 finds those that no longer move.
+// beats tells the peers that this rank is alive, and on rank 0 finds the ranks that no longer move.
 func (g *Group) beats() {
 	self, moved, before := progress{}, time.Now(), time.Now()
 	for {
@@ -249,8 +249,8 @@ func (g *Group) beats() {
 const slack = 4
 
 // late returns an error for the rank that is furthest behind, if it has not moved for longer than limit. The others
-// wait for it. Of several at the same place, none of which has moved, it may be any. least and moved are those of
-// rank 0.
+// wait for it. If several are at the same place and none of them has moved, it may be any of them. least is rank 0's
+// progress, and moved is when rank 0 last moved.
 func (g *Group) late(limit time.Duration, least progress, moved time.Time) *Lost {
 	behind, queue := []int{0}, g.queue.Load()
 	for _, p := range g.peers {
@@ -293,7 +293,7 @@ func (g *Group) lose(e *Lost) {
 		g.err = e
 		for _, p := range g.peers {
 			if g.place.Rank == 0 {
-				p.send(message{Lost: e}) // also to the one that is lost, which may live: of a GPU that hangs
+				p.send(message{Lost: e}) // also to the lost rank, which may be alive: if its GPU hangs
 			}
 		}
 		close(g.lost)
@@ -337,24 +337,24 @@ func (g *Group) Err() error {
 	}
 }
 
-// Progress has f, which is called from another goroutine, count what this rank does between exchanges. For Watch, a
-// rank moves if it begins an exchange or if its count grows.
+// Progress sets f as the count of what this rank does between exchanges. f is called from another goroutine. For
+// Watch, a rank moves if it starts an exchange or if its count grows.
 func (g *Group) Progress(f func() int64) { g.ticks.Store(&f) }
 
-// Watch limits, from now on, how long the ranks may go without moving: the one that is furthest behind counts as lost
-// after that time, or after four times as long as any has gone so far if that is more. 0, the default: there is no
-// limit, because rank 0 does something of its own. What counts is rank 0's limit, and the time from now.
+// Watch limits, from now on, how long the ranks may go without moving: the rank that is furthest behind counts as lost
+// after that time, or after four times as long as any rank has gone so far if that is more. 0, the default, means that
+// there is no limit, because rank 0 does something of its own. What counts is rank 0's limit, and the time from now.
 func (g *Group) Watch(limit time.Duration) { g.watch(limit, false) }
 
-// WatchQueue is Watch while rank 0 waits for exchanges that the others have queued: these may have begun more, also
-// those that keep rank 0 waiting.
+// WatchQueue is like Watch, but for while rank 0 waits for exchanges that the others have queued: the others may have
+// started more exchanges, including the ranks that keep rank 0 waiting.
 func (g *Group) WatchQueue(limit time.Duration) { g.watch(limit, true) }
 
 func (g *Group) watch(limit time.Duration, queue bool) {
 	now := time.Now()
 	g.since.Store(&now)
 	g.queue.Store(queue)
-	g.limit.Store(int64(limit)) // last: who sees it sees the others
+	g.limit.Store(int64(limit)) // last: whoever sees it sees the others
 }
 
 // Watched reports whether there is a limit now.

@@ -55,8 +55,8 @@ func of[T any](t tensor.DType, x []T) tensor.Tensor {
 	return tensor.Tensor{Name: "x", DType: t, Shape: []int{len(x)}, Addr: uintptr(unsafe.Pointer(&x[0]))}
 }
 
-// TestSum_AddsInOrder sums tensors of odd sizes, some longer than a chunk, and compares the bits with those of sums in
-// the order of the ranks.
+// TestSum_AddsInOrder sums tensors of odd sizes, some longer than a chunk, and compares the bits with sums in the
+// order of the ranks.
 func TestSum_AddsInOrder(t *testing.T) {
 	for _, size := range []int{2, 3} {
 		for _, n := range []int{1, 1001, chunk/2 + 3} {
@@ -105,8 +105,8 @@ func TestSum_AddsInOrder(t *testing.T) {
 	}
 }
 
-// TestByRank checks what each rank has after sums for one rank, after spreading, exchanging and moving: of the numbers
-// 10r + i that rank r begins with.
+// TestByRank checks what each rank has after sums for one rank, and after spreading, exchanging and moving, if rank r
+// starts with the numbers 10r + i.
 func TestByRank(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
 		lens := []int{chunk/4 + 3, 1, 7} // of each rank's tensors
@@ -188,7 +188,8 @@ func TestJoin_RefusesDifferences(t *testing.T) {
 	}
 }
 
-// TestJoin_RefusesOfAnotherRun has a rank come that knows of more ranks than rank 0. Rank 0 waits for its own.
+// TestJoin_RefusesOfAnotherRun has a rank connect that knows of more ranks than rank 0 does. Rank 0 keeps waiting for
+// its own.
 func TestJoin_RefusesOfAnotherRun(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -212,7 +213,7 @@ func TestJoin_RefusesOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestLost names the rank that is lost, and what the others were about to do, on every other rank.
+// TestLost checks that every other rank names the rank that is lost, and what the others were about to do.
 func TestLost(t *testing.T) {
 	defer func(b time.Duration) { beat = b }(beat)
 	beat = 20 * time.Millisecond
@@ -256,7 +257,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestLost_NamesTheExchange checks the error in a step, and between two, where there is none that a user knows.
+// TestLost_NamesTheExchange checks the error in a step, and between two steps, where there is no exchange that a user
+// knows.
 func TestLost_NamesTheExchange(t *testing.T) {
 	for at, want := range map[string]string{"": "rank 1 has ended",
 		"the sum of x": "rank 1 has ended; the last exchange begun was the sum of x"} {
@@ -266,7 +268,7 @@ func TestLost_NamesTheExchange(t *testing.T) {
 	}
 }
 
-// TestLate names the rank that the others wait for. rank 0 is the first of ranks.
+// TestLate checks that late names the rank that the others wait for. Rank 0 is the first of ranks.
 func TestLate(t *testing.T) {
 	const limit, long = time.Minute, time.Hour
 	type rank struct {
@@ -276,7 +278,7 @@ func TestLate(t *testing.T) {
 	on := func(seq, ticks int64) rank { return rank{progress{seq, ticks}, long} }
 	for name, c := range map[string]struct {
 		ranks []rank
-		want  string // the beginning of the error; "": none
+		want  string // the start of the error; "": none
 	}{
 		"behind":         {[]rank{on(7, 40), on(7, 12)}, "rank 1 has not moved for 1m0s"},
 		"behind, slowly": {[]rank{on(7, 40), {progress{7, 12}, 0}}, ""},
@@ -305,7 +307,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestJoin_WaitsForAll checks the error if a rank does not come, and that a connection of something else is dropped.
+// TestJoin_WaitsForAll checks the error if a rank does not connect, and that a connection from something else is
+// dropped.
 func TestJoin_WaitsForAll(t *testing.T) {
 	defer func(d time.Duration) { joinWithin = d }(joinWithin)
 	joinWithin = 300 * time.Millisecond
@@ -345,7 +348,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestListener_Loopback checks that ranks of one host are out of reach from others.
+// TestListener_Loopback checks that other hosts cannot reach the ranks of one host.
 func TestListener_Loopback(t *testing.T) {
 	for addr, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "10.0.0.1:0": false,
 		"host:0": false} {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Join connects the ranks of a run. claims say what this rank is about to do, by name. If those of any rank differ from
-// rank 0's, all ranks get a *Refused that names them. Join waits ten minutes for the others.
+// Join connects the ranks of a run. claims say what this rank is about to do, by name. If any rank's claims differ
+// from rank 0's, all ranks get a *Refused that names the differences. Join waits ten minutes for the others.
 func Join(ctx context.Context, p Place, claims map[string]string) (*Group, error) {
 	g := &Group{place: p, beat: beat, lost: make(chan struct{}), done: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(ctx, joinWithin)
@@ -41,7 +41,7 @@ func Join(ctx context.Context, p Place, claims map[string]string) (*Group, error
 	return g, nil
 }
 
-// maxFaults is how many differences a refusal names, which is a line.
+// maxFaults is the maximum number of differences that a refusal names, because it is one line.
 const maxFaults = 10
 
 // listen is Join for rank 0.
@@ -95,7 +95,7 @@ func (g *Group) listen(ctx context.Context, claims map[string]string) error {
 	return g.refuse(strings.Join(faults, "; "))
 }
 
-// listener returns the socket on which rank 0 waits: Start has opened it, or it is that of the address.
+// listener returns the socket on which rank 0 waits: the one that Start has opened, or one for the address.
 func (g *Group) listener() (net.Listener, error) {
 	if g.place.listener != nil {
 		return g.place.listener, nil
@@ -118,7 +118,8 @@ func (g *Group) listener() (net.Listener, error) {
 	return l, err
 }
 
-// greet reads the first line of a connection. It drops one that is not of a rank, and tells a rank of another run why.
+// greet reads the first line of a connection. It drops a connection that is not from a rank, and tells a rank of
+// another run why.
 func (g *Group) greet(ctx context.Context, c net.Conn, arrived chan<- *peer) {
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	lines := bufio.NewReaderSize(c, maxLine)
@@ -171,7 +172,7 @@ func (g *Group) missing(ctx context.Context, found map[int]*peer) error {
 		joinWithin, g.place.Size, strings.Join(who, ", "))}
 }
 
-// differences names what a rank claims otherwise than rank 0.
+// differences names the claims in which a rank differs from rank 0.
 func differences(rank int, want, got map[string]string) (list []string) {
 	all := maps.Clone(want)
 	maps.Copy(all, got)
@@ -183,7 +184,7 @@ func differences(rank int, want, got map[string]string) (list []string) {
 	return list
 }
 
-// refuse tells all ranks that the run begins, or why it does not.
+// refuse tells all ranks that the run starts, or why it does not.
 func (g *Group) refuse(why string) error {
 	for _, p := range g.peers {
 		if p.control != nil {

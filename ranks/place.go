@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// A Place is that of this process among the ranks of a run.
+// A Place is the position of this process among the ranks of a run.
 type Place struct {
 	Rank, Size       int
-	Local, LocalSize int    // the rank's number among those of this host, and how many these are
+	Local, LocalSize int    // the rank's number among the ranks of this host, and how many there are
 	Addr             string // where rank 0 listens, as host:port; "" if there is only one rank
 	Source           string // what set the variables, such as "torchrun"; "" if none are set
 	Note             string // what a user should know about Addr; may be empty
@@ -37,7 +37,7 @@ const (
 // A launcher sets these variables.
 type launcher struct{ name, rank, size, local, localSize string }
 
-// launchers is in the order in which they count if they agree: srun may set those of MPICH too.
+// launchers is in the order in which they count if they agree: srun may also set MPICH's variables.
 var launchers = []launcher{
 	{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
 	{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -47,12 +47,12 @@ var launchers = []launcher{
 	{"Kubeflow", "PET_NODE_RANK", "PET_NNODES", "", "PET_NPROC_PER_NODE"},
 }
 
-// maxSize is the largest number of ranks: more is taken for a mistake.
+// maxSize is the largest number of ranks: more counts as a mistake.
 const maxSize = 4096
 
-// FromEnv returns the place that the variables of a launcher give this process; env is os.Getenv. Without any it is
-// rank 0 of 1. Launchers start each other: of torchrun under srun, torchrun's count, and likewise mpirun's; Slurm's
-// count in a step of srun only. Others that disagree are an error.
+// FromEnv returns the place that the variables of a launcher give this process; env is os.Getenv. Without any of them
+// it is rank 0 of 1. Launchers start each other: under srun, torchrun's variables count, and likewise mpirun's.
+// Slurm's count only in a step of srun. Others that disagree are an error.
 func FromEnv(env func(string) string) (p Place, err error) {
 	p = Place{Size: 1, LocalSize: 1}
 	var by launcher
@@ -67,7 +67,7 @@ func FromEnv(env func(string) string) (p Place, err error) {
 		case p.Source == "":
 			by, p.Source, p.Rank, p.Size = l, l.name, rank, size
 		case size == 1: // it has started one process, which has started others
-		case l.name == "Kubeflow": // of whose pods torchrun's processes have the variables too
+		case l.name == "Kubeflow": // torchrun's processes in its pods also have its variables
 		case rank != p.Rank || size != p.Size:
 			return p, fmt.Errorf("%s says that this is rank %d of %d (%s, %s), and %s that it is rank %d of %d (%s, %s): "+
 				"unset those of one", p.Source, p.Rank, p.Size, by.rank, by.size, l.name, rank, size, l.rank, l.size)
@@ -118,7 +118,7 @@ func number(env func(string) string, name string, least, most int) (int, error) 
 	return n, nil
 }
 
-// local sets the place on this host. Slurm's number of tasks is that of its first node, as 2 of "2(x3),1".
+// local sets the place on this host. Slurm's number of tasks is taken from its first node: 2 for "2(x3),1".
 func (p *Place) local(l launcher, env func(string) string) (err error) {
 	if l.local != "" && env(l.local) != "" {
 		if p.Local, err = number(env, l.local, 0, p.Size-1); err != nil {
@@ -187,15 +187,15 @@ func firstNode(list string) string {
 	number, _, _ = strings.Cut(number, "-")
 	after, _, _ = strings.Cut(after, ",")
 	if strings.Contains(after, "[") {
-		return "" // a list in several dimensions: MASTER_ADDR has to say it
+		return "" // a list in several dimensions: MASTER_ADDR must name it
 	}
 	return first + number + after
 }
 
-// Device returns the device of this rank if the ranks of a host are given a name such as cuda:all or cuda:0,1, which is
-// a list of GPUs, one for each; or cuda or auto, which is the GPU with the rank's number among those of its host, or
-// the only one: a launcher may show each process only its own. Other names are those of devices. gpus lists the numbers
-// of the GPUs.
+// Device returns the device of this rank from the name that the ranks of a host are given. A name such as cuda:all or
+// cuda:0,1 is a list of GPUs, one per rank. cuda or auto is the GPU with the rank's number among the ranks of its
+// host, or the only GPU: a launcher may show each process only its own. Any other name is a device's. gpus lists the
+// numbers of the GPUs.
 func (p Place) Device(name string, gpus func() []int) (string, error) {
 	list, listed, err := Devices(name, gpus)
 	if err != nil {
@@ -243,9 +243,9 @@ func Devices(name string, gpus func() []int) (list []int, listed bool, err error
 	return list, true, nil
 }
 
-// Settle completes p by what the flags --ranks, 0 if it is not given, and --device ask for, and returns this rank's
-// device. If several ranks are asked for and no launcher has started them, start is true, and p is that of rank 0. An
-// error begins with the name of a flag.
+// Settle completes p by what the flags --ranks (count, 0 if it is not given) and --device ask for, and returns this
+// rank's device. If several ranks are asked for and no launcher has started them, start is true, and p is rank 0's
+// place. An error starts with the name of a flag.
 func (p *Place) Settle(count int, device string, gpus func() []int) (own string, start bool, err error) {
 	list, listed, err := Devices(device, gpus)
 	switch {
@@ -270,23 +270,23 @@ func (p *Place) Settle(count int, device string, gpus func() []int) (own string,
 	return own, start, nil
 }
 
-// Threads returns this rank's number of CPU threads: those of a host are shared among its ranks. A single rank has as
-// many as asked for, also if that is 0, for all. So has one that srun or mpirun has bound to its own part of the host's
-// CPUs, if none are asked for.
+// Threads returns this rank's number of CPU threads: the ranks of a host share its threads. A single rank has as many
+// as asked for, even if that is 0, which means all. So does a rank that srun or mpirun has bound to its own part of
+// the host's CPUs, if none are asked for.
 func (p Place) Threads(asked int) int {
 	online, _ := os.ReadFile("/sys/devices/system/cpu/online") // only Linux has it, and binds
 	return p.threads(asked, runtime.GOMAXPROCS(0), runtime.NumCPU() < cpus(strings.TrimSpace(string(online))))
 }
 
 func (p Place) threads(asked, all int, bound bool) int {
-	binds := p.Source != "" && p.Source != "torchrun" // whose ranks, as those of Start, have the CPUs of their parent
+	binds := p.Source != "" && p.Source != "torchrun" // whose ranks, like Start's, have the CPUs of their parent
 	if p.LocalSize <= 1 || asked == 0 && bound && binds {
 		return asked
 	}
 	return max(1, cmp.Or(asked, all)/p.LocalSize)
 }
 
-// cpus returns how many CPUs a list of Linux has, such as 0-3,8; and 0 for anything else.
+// cpus returns the number of CPUs in a list as Linux writes it, such as 0-3,8, and 0 for anything else.
 func cpus(list string) (n int) {
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, isRange := strings.Cut(part, "-")

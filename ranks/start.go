@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// lastLines is how many lines of a rank that fails are shown.
+// lastLines is the number of lines that are shown of a rank that fails.
 const lastLines = 20
 
-// endWithin is the time that the others have to end after one has failed or rank 0 has ended, and saveWithin what
-// rank 0 has after that, because it may be saving.
+// endWithin is the time that the others have to end after one has failed or rank 0 has ended, and saveWithin is the
+// time that rank 0 has after that, because it may be saving.
 var endWithin, saveWithin = 20 * time.Second, 10 * time.Minute
 
 // Start runs this program again with its arguments, once for each of size ranks on this host. It returns the exit code
-// of the rank that failed, or 0. A rank exits with lost because of another, so one with any other code is the one that
-// failed, and if there is none, one that was killed, for which lost is returned. Rank 0 has this process's input and
-// output. Of the others, only the last lines of the one that failed are shown. These signals go to rank 0, which ends
-// the run.
+// of the rank that failed, or 0. A rank exits with lost because of another, so the one that failed is a rank with any
+// other code or, if there is none, a rank that was killed, for which Start returns lost. Rank 0 has this process's
+// input and output. Of the others, only the last lines of the one that failed are shown. The given signals go to rank
+// 0, which ends the run.
 func Start(size, lost int, stderr io.Writer, signals []os.Signal) (code int, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,7 +65,7 @@ type children struct {
 	done chan int // those that have ended
 }
 
-// start starts the ranks, as torchrun does. On the socket, on which rank 0 waits for the others, it listens already.
+// start starts the ranks, as torchrun does. The socket, on which rank 0 waits for the others, is already listening.
 func (s *children) start(size int, socket *os.File, port int) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -104,9 +104,9 @@ func (s *children) add(c *exec.Cmd) error {
 }
 
 // wait waits for all ranks, and returns the one that failed, if any did. Some time after the first has failed, or at
-// once if now, it kills those that are left, and asks rank 0 to end before it kills that. If all that are left are
-// stopped, it kills them at once: they end by no other signal, and save nothing. After rank 0 has ended well it kills
-// those that hang, and that is no failure.
+// once if now is true, it kills the ranks that are left, and asks rank 0 to end before it kills that one. If all that
+// are left are stopped, it kills them at once: no other signal ends them, and they save nothing. After rank 0 has
+// ended well, it kills the ranks that hang, which is no failure.
 func (s *children) wait(lost int, caught <-chan os.Signal, now bool) (guilty int, failed bool) {
 	certainty, asked, killed, done := 0, false, false, false // of guilty; rank 0 to end; those that were left; rank 0 is
 	running := slices.Clone(s.list)

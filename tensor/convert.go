@@ -2,7 +2,7 @@ package tensor
 
 import "math"
 
-// BF16FromF32 rounds f to the nearest bfloat16, ties to even, and returns its bits. A NaN stays one.
+// BF16FromF32 rounds f to the nearest bfloat16, ties to even, and returns its bits. A NaN stays a NaN.
 func BF16FromF32(f float32) uint16 {
 	bits := math.Float32bits(f)
 	if bits&0x7FFFFFFF > 0x7F800000 {
@@ -14,10 +14,10 @@ func BF16FromF32(f float32) uint16 {
 // BF16ToF32 returns the value of the bfloat16 with these bits. Every bfloat16 is a float32.
 func BF16ToF32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
 
-// RoundBF16 rounds f to a bfloat16: it returns what is left of f after storing it as one.
+// RoundBF16 rounds f to a bfloat16: it returns what remains of f after storing it as one.
 func RoundBF16(f float32) float32 { return BF16ToF32(BF16FromF32(f)) }
 
-// Round rounds f to a type that operations compute in: it returns what is left of f after storing it.
+// Round rounds f to a type that operations compute in: it returns what remains of f after storing it.
 func Round(f float32, t DType) float32 {
 	switch t {
 	case BF16:
@@ -44,7 +44,7 @@ func F16ToF32(bits uint16) float32 {
 }
 
 // F16FromF32 rounds f to the nearest IEEE binary16, ties to even, and returns its bits. Too large a value becomes an
-// infinity. A NaN stays one.
+// infinity. A NaN stays a NaN.
 func F16FromF32(f float32) uint16 {
 	bits := math.Float32bits(f)
 	sign := uint16(bits >> 16 & 0x8000)

@@ -2,8 +2,8 @@ package tensor
 
 import "fmt"
 
-// A Matrix is rows of elements that need not be adjacent, such as some columns of a tensor. The zero Matrix is no
-// matrix.
+// A Matrix consists of rows that need not be adjacent, such as some columns of a tensor. The zero Matrix means that
+// there is none.
 type Matrix struct {
 	Addr       uintptr // of the first element
 	Rows, Cols int

@@ -1,21 +1,21 @@
 package tensor
 
-// A Coding describes how a quantized type stores a row of weights: a code for each weight, and for each group of
-// neighbors what makes values of codes:
+// A Coding describes how a quantized type stores a row of weights: a code for each weight and, for each group of
+// neighbors, the numbers that turn codes into values:
 //
 //	value = scale · (code - zero) + offset
 //
-// The zero Coding is that of types that are not quantized.
+// Types that are not quantized have the zero Coding.
 //
-// A row is its parts one after the other, each padded with zeros to a multiple of 16 bytes: the scales of its groups,
-// their offsets, the units of the scales, the units of the offsets, the zero points, and the codes. It lacks the parts
-// that its type does not have.
+// A row consists of these parts in order, each padded with zeros to a multiple of 16 bytes: the scales of its groups,
+// their offsets, the units of the scales, the units of the offsets, the zero points, and the codes. A row lacks the
+// parts that its type does not have.
 //
-// Codes of 8 bits are signed bytes. The low four bits of the codes of GroupSize neighbors are always 64 bytes: byte j
-// has the code of element j in its low four bits, and that of element j + 64 in its high ones. Behind all of these,
+// Codes of 8 bits are signed bytes. The low four bits of the codes of GroupSize neighbors always take 64 bytes: byte j
+// has the code of element j in its low four bits, and the code of element j + 64 in its high ones. After all of these,
 // codes of 5 and 6 bits have their high bits, 16 and 32 bytes for GroupSize neighbors: with m such bytes, byte j has
-// the bits of the elements j, j + m, j + 2m …, the first in its lowest bits. Where a row has no such element, the
-// code is that of zero.
+// the bits of the elements j, j + m, j + 2m …, the first in its lowest bits. If a row has no such element, it has the
+// code of zero there.
 type Coding struct {
 	Bits    int          // of a code: 8, 6, 5 or 4
 	Group   int          // neighbors in a row that share a scale; the last ones may be fewer. 0: the whole row
@@ -24,17 +24,17 @@ type Coding struct {
 	Offsets bool         // each group has an offset, stored as its scale is; with units, units of offsets
 	Zero    int          // the code of zero, or
 	Zeros   bool         // each group has its own: its zero point, a byte
-	Table   *[16]float32 // what scales multiply, by code. Default: the code minus that of zero
+	Table   *[16]float32 // what scales multiply, by code. Default: the code minus the code of zero
 }
 
-// GroupSize is the number of neighbors whose low four bits of codes are 64 bytes, and that share a scale in INT4 and
+// GroupSize is the number of neighbors whose codes' low four bits take 64 bytes, and that share a scale in INT4 and
 // INT4Z.
 const GroupSize = 128
 
 // wordBytes is the unit that the parts of a quantized row are padded to, so that rows start at multiples of it.
 const wordBytes = 16
 
-// codings are the quantized types. Those with a Q are GGUF's, with other places for the same numbers.
+// codings has the quantized types. The types with a Q are GGUF's, with the same numbers in other places.
 var codings = [...]Coding{
 	INT8:  {Bits: 8, Scale: F32},
 	INT4:  {Bits: 4, Group: GroupSize, Scale: F16, Zero: 8},
@@ -55,7 +55,8 @@ var nf4 = [16]float32{-1, -0.6961928009986877, -0.5250730514526367, -0.394917488
 	-0.18477343022823334, -0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
 	0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}
 
-// Coding returns how the type stores weights, the zero Coding if it is not a quantized one. It is not to be changed.
+// Coding returns how the type stores weights, or the zero Coding if the type is not quantized. The caller must not
+// change it.
 func (t DType) Coding() *Coding {
 	if int(t) >= len(codings) {
 		return &codings[0]
@@ -144,7 +145,7 @@ func (t DType) CodeBytes(n int) int {
 	return (n + GroupSize - 1) / GroupSize * GroupSize / 8 * t.Coding().Bits
 }
 
-// LowBytes returns how many of the bytes of a row's codes have the low four bits of codes, the others having the rest.
+// LowBytes returns how many of the bytes of a row's codes have the low four bits of codes. The others have the rest.
 func (t DType) LowBytes(n int) int {
 	if t.Coding().Bits == 8 {
 		return t.CodeBytes(n)

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// A Tensor is a contiguous row-major view of memory that something else owns, usually an arena. The zero Tensor stands
-// for no tensor: pass it for an optional operand.
+// A Tensor is a contiguous row-major view of memory that something else owns, usually an arena. The zero Tensor means
+// that there is no tensor: pass it for an optional operand.
 type Tensor struct {
 	Name  string // for errors and listings; parameters have their Hugging Face name
 	DType DType
@@ -77,7 +77,7 @@ func (t Tensor) View(shape ...int) Tensor {
 	return v
 }
 
-// Part returns a view of the elements from element at on, in a shape of its own.
+// Part returns a view of the elements from index at on, in the given shape.
 func (t Tensor) Part(at int, shape ...int) Tensor {
 	v := t
 	v.Shape = shape

@@ -37,7 +37,7 @@ func (f loraFlag) Set(text string) (err error) {
 // notQuantized is the value of Config.QuantizeBase for weights as they are stored.
 const notQuantized = "none"
 
-// Codings are the types that the other values of Config.QuantizeBase stand for.
+// Codings maps the other values of Config.QuantizeBase to the types that they mean.
 var Codings = map[string]tensor.DType{"int8": tensor.INT8, "int4": tensor.INT4Z, "nf4": tensor.NF4}
 
 func (c Config) quantizes() bool { return c.QuantizeBase != notQuantized && c.QuantizeBase != "" }
@@ -71,7 +71,7 @@ func (c Config) adapter() func(module string) (rank int, scale float64, ok bool)
 	}
 }
 
-// checkLoRA returns an error for settings that do not go with adapters, or not without them.
+// checkLoRA returns an error for settings that do not work with adapters, or do not work without them.
 func (c Config) checkLoRA() error {
 	switch {
 	case !c.Adapts() && c.LoRA.String() != (lora.Spec{}).String():
@@ -108,11 +108,11 @@ func (c Config) CheckLoRA(m model.Config, base model.Quantization) error {
 	return err
 }
 
-// CheckIdle returns an error for a part of LoRA that means no module of a model, such as a layer that it does not have.
-// An adapter that another program has made may have such parts. Like the error of Check, it begins with the field's
-// name.
+// CheckIdle returns an error for a part of LoRA that matches no module of a model, such as a layer that it does not
+// have. An adapter that another program has made may have such parts. Like the error of Check, it begins with the
+// field's name.
 func (c Config) CheckIdle(m model.Config) error {
-	modules := []string{"lm_head"} // also where it is the embedding
+	modules := []string{"lm_head"} // even if it is the embedding
 	for _, p := range m.Params() {
 		if module, ok := strings.CutSuffix(p.Name, ".weight"); ok && len(p.W.Shape) == 2 {
 			modules = append(modules, module)
@@ -168,7 +168,7 @@ func (c Config) quantization(base model.Quantization) model.Quantization {
 	return base
 }
 
-// saved returns the adapter that a run saves: LoRA and, in its Also, every module besides that is trained. PEFT has no
+// saved returns the adapter that a run saves: LoRA and, in its Also, every other module that is trained. PEFT has no
 // name for a part of a module.
 func (c Config) saved(params []model.Param) (lora.Spec, error) {
 	spec := c.spec()
@@ -197,7 +197,7 @@ func (c Config) saved(params []model.Param) (lora.Spec, error) {
 	return spec, nil
 }
 
-// weights returns those of a model's parameters that checkpoints have: all, or with adapters those that are trained.
+// weights returns the parameters of a model that checkpoints have: all of them or, with adapters, the trained ones.
 func (c Config) weights(params []model.Param) []model.Param {
 	if !c.Adapts() {
 		return params
@@ -208,8 +208,8 @@ func (c Config) weights(params []model.Param) []model.Param {
 // head is the name of the head's weight.
 const head = "lm_head.weight"
 
-// withHead adds to the weights that an adapter has the head under its own name, if it is the embedding and that is
-// trained: PEFT replaces modules one by one, and would keep the old head.
+// withHead adds the head, under its own name, to the weights that an adapter has, if the head is the embedding and the
+// embedding is trained: PEFT replaces modules one by one, and would keep the old head.
 func withHead(c model.Config, spec lora.Spec, params []model.Param) (lora.Spec, []model.Param) {
 	embedding := c.Params()[0].Name
 	if !c.Tied || !spec.Whole(embedding) {
@@ -225,8 +225,8 @@ func withHead(c model.Config, spec lora.Spec, params []model.Param) (lora.Spec, 
 	return spec, params
 }
 
-// baseParams returns those of a model's parameters that the base's files have. A head that an adapter has made one of
-// its own, see [hf.Adapter.Config], starts as the embedding.
+// baseParams returns the parameters of a model that the base's files have. If an adapter has given the head weights of
+// its own, see [hf.Adapter.Config], they start as the embedding.
 func baseParams(base *hf.Checkpoint, params []model.Param) (list []model.Param) {
 	for _, p := range params {
 		if _, stored := base.Tensor(p.Name); p.Name == head && !stored {

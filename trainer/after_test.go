@@ -11,7 +11,7 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestAfterAnError_SameBits lets parts of a run fail. If the run goes on, or is resumed from its last checkpoint, it
+// TestAfterAnError_SameBits lets parts of a run fail. If the run continues, or is resumed from its last checkpoint, it
 // ends with the bits of a run in which nothing failed.
 func TestAfterAnError_SameBits(t *testing.T) {
 	s := tinySettings()
@@ -102,7 +102,7 @@ func failing(r *Run, fails func() error) {
 	}
 }
 
-// unsaved makes a run unable to write its checkpoint n, from 1: a file is in the place of their directory.
+// unsaved makes a run unable to write its checkpoint n, from 1: a file takes the place of the checkpoints' directory.
 func unsaved(r *Run, n int) {
 	root := CheckpointsIn(r.Dir)
 	r.Hooks.Phase = func(p Phase) {

@@ -21,8 +21,8 @@ const tinyMixture = `{"architectures": ["MixtralForCausalLM"], "model_type": "mi
 	"hidden_size": 32, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
 	"num_local_experts": 8, "num_experts_per_tok": 2, "max_position_embeddings": 64, "eos_token_id": 2}`
 
-// TestAuxiliaryLoss_Gradient compares the gradient of a step of several passes with differences of what it minimizes:
-// the mean loss, and the factor times the mean of the passes' auxiliary losses, whatever the loss scale.
+// TestAuxiliaryLoss_Gradient compares the gradient of a step of several passes with differences of what the step
+// minimizes: the mean loss, and the factor times the mean of the passes' auxiliary losses, whatever the loss scale.
 func TestAuxiliaryLoss_Gradient(t *testing.T) {
 	const factor = 2.0
 	for name, c := range map[string]struct {
@@ -98,7 +98,7 @@ func TestAuxiliaryLoss_Gradient(t *testing.T) {
 	}
 }
 
-// sameIn returns a model with the weights of a run's, in another type.
+// sameIn returns a model with the weights of a run's model, in another type.
 func sameIn(t *testing.T, r *Run, dtype tensor.DType) *model.Model {
 	t.Helper()
 	o := r.Plan.ModelOptions(r.Base.Config)
@@ -115,8 +115,8 @@ func sameIn(t *testing.T, r *Run, dtype tensor.DType) *model.Model {
 }
 
 // TestAuxiliaryLoss_SpreadsTokens trains a mixture of experts, two of which get all tokens at first. Without the
-// auxiliary loss most tokens stay there, with it they spread, whether the gradients of all layers are held at a time or
-// those of one. A run that is stopped and resumed ends with the same bits, metrics included.
+// auxiliary loss most tokens stay there; with it they spread, whether the gradients of all layers or of only one are
+// held at a time. A run that is stopped and resumed ends with the same bits, metrics included.
 func TestAuxiliaryLoss_SpreadsTokens(t *testing.T) {
 	s := tinySettings()
 	s.LR, s.Epochs, s.DType, s.Batch, s.Accumulate = 3e-3, 8, tensor.F32, 4, 2

@@ -6,8 +6,9 @@ import "time"
 const spacedEvaluations = 10
 
 // What cheap means: all validations together cost at most a tenth of the run. A token of a validation, which has no
-// backward pass, counts a third of a trained one. Each validation may have to keep the weights, which counts one token
-// for each so many bytes of them: about what a fast GPU trains while a disk writes these. Small weights count nothing.
+// backward pass, counts as a third of a trained one. Each validation may have to keep the weights, which counts as one
+// token per bytesPerToken bytes: about what a fast GPU trains while a disk writes them. Small weights count as
+// nothing.
 const (
 	cheapShare     = 10
 	forwardShare   = 3
@@ -20,7 +21,7 @@ const (
 )
 
 // space decides how many validations the run has in addition to those after its epochs, for a model whose weights take
-// so many bytes.
+// this many bytes.
 func (p *Plan) space(weights int) {
 	p.evenly = 0
 	if len(p.HeldOut) == 0 || p.Config.Patience > 0 || len(p.ends) >= spacedEvaluations {
@@ -41,7 +42,7 @@ func (p *Plan) space(weights int) {
 	}
 }
 
-// evaluates reports whether a validation is due after so many steps.
+// evaluates reports whether a validation is due after done steps.
 func (p *Plan) evaluates(done int) bool {
 	switch every := p.Config.EvalEvery; {
 	case done == p.Steps:
@@ -52,8 +53,8 @@ func (p *Plan) evaluates(done int) bool {
 	return p.EndsEpoch(done-1) || crosses(done, p.evenly, p.Steps)
 }
 
-// samples reports whether the validation after so many steps has samples. They take longer than a validation, so those
-// between epochs have none, and those of many epochs only some.
+// samples reports whether the validation after done steps has samples. Samples take longer than a validation, so
+// validations between epochs have none, and if there are many epochs, only some of the others do.
 func (p *Plan) samples(done int) bool {
 	if p.Config.EvalEvery > 0 || done == 0 || done == p.Steps {
 		return true
@@ -62,7 +63,7 @@ func (p *Plan) samples(done int) bool {
 	return p.EndsEpoch(done-1) && (epochs <= spacedEvaluations || crosses(p.Epoch(done-1)+1, spacedEvaluations, epochs))
 }
 
-// crosses reports whether step done is the first one of n equal parts of all that ends another part.
+// crosses reports whether step done is the one that completes another of n equal parts of all steps.
 func crosses(done, n, all int) bool { return done*n/all > (done-1)*n/all }
 
 // EvaluationsLeft returns how many validations are still due after a step.
@@ -82,12 +83,12 @@ func (p *Plan) EvaluationsLeft(step int) (times int) {
 // A saving decides by time when a checkpoint is due.
 type saving struct {
 	began time.Time
-	last  time.Time     // when the last checkpoint was complete, or began
+	last  time.Time     // when the last checkpoint was complete; before the first, began
 	spent time.Duration // in checkpoints
 	next  time.Duration // what another one probably takes
 }
 
-// newSaving returns the saving of a run that begins now, and whose checkpoints have so many bytes.
+// newSaving returns the saving of a run that starts now, and whose checkpoints have this many bytes.
 func newSaving(now time.Time, bytes int) *saving {
 	first := time.Duration(float64(bytes) / assumedRate * float64(time.Second))
 	return &saving{began: now, last: now, next: first + assumedLatency}

@@ -42,7 +42,7 @@ func TestEveryCallOfARunFails(t *testing.T) {
 	}
 	chosen := cudatest.Chosen(all, 101)
 	for _, k := range chosen {
-		results := cudatest.Results(all[k])[:1] // that only this call fails is the harder to notice
+		results := cudatest.Results(all[k])[:1] // a failure of only this call is harder to notice
 		if slices.Index(all, all[k]) == k {
 			results = cudatest.Results(all[k])[:min(2, len(cudatest.Results(all[k])))]
 		}

@@ -39,7 +39,7 @@ type Config struct {
 	Freeze       []string     // patterns of parameters that are not trained, see Trainable
 	TrainOnly    []string     // patterns of parameters that are; none: all, or with LoRA none
 	LoRA         lora.Spec    // the adapters to train instead of the model's weights; the zero Spec: none
-	LoRAAlso     []string     // modules to train and save whole besides, as in lora.Spec.Also
+	LoRAAlso     []string     // more modules to train and save whole, as in lora.Spec.Also
 	QuantizeBase string       // type that layers' weights have while adapters are trained: none, nf4, int4 or int8
 	GradDType    GradDType
 	Gradients    Gradients
@@ -53,7 +53,7 @@ type Config struct {
 	Keep         int // checkpoints to keep
 	Samples      int // sample questions per evaluation; 0: none
 	SampleTokens int // maximum tokens per sample
-	SampleEvery  int // steps between more samples than those of evaluations; 0: no more
+	SampleEvery  int // steps between additional samples, besides the evaluations' samples; 0: none
 }
 
 // Optimizer is the number of bits in which AdamW keeps its moments.
@@ -65,7 +65,7 @@ const (
 	AdamW     Optimizer = 32
 )
 
-// Gradients says how much of the gradients is held at a time.
+// Gradients determines how much of the gradients is held at a time.
 type Gradients string
 
 const (
@@ -76,7 +76,7 @@ const (
 	LayerGradients Gradients = "layer"
 )
 
-// Sharding says what several ranks divide among them: each then has only its part of it.
+// Sharding determines what several ranks divide among themselves: each then has only its part of it.
 type Sharding string
 
 const (
@@ -318,9 +318,9 @@ func (c Config) patterns() (all []fieldPattern) {
 }
 
 // Trainable reports whether c trains the parameter of this name: TrainOnly matches it or is empty, and Freeze does not
-// match it. Patterns are those of path.Match, with the dots of a name as slashes. A pattern matches a name that
-// contains it as whole parts: "mlp", "layers.0", "*_proj", "q_proj.weight".
-// With LoRA, what TrainOnly and LoRAAlso do not name is not trained, but for the adapters.
+// match it. Patterns are as in path.Match, with the dots of a name as slashes. A pattern matches a name that contains
+// it as whole parts: "mlp", "layers.0", "*_proj", "q_proj.weight". With LoRA, what TrainOnly and LoRAAlso do not name
+// is not trained, except for the adapters.
 func (c Config) Trainable(name string) bool {
 	named := len(c.TrainOnly) == 0 && !c.Adapts() || anyMatches(c.TrainOnly, name) || c.spec().Whole(name)
 	return named && !c.Frozen(name)

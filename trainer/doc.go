@@ -37,8 +37,8 @@
 //   - the lines of metrics.jsonl up to the checkpoint; it truncates the file there and writes the rest again;
 //   - the identity, which has to be the same: data, model, and all settings that decide bits (fields of [Config]
 //     that are not [Field.Free]). Other settings may change, such as how often it saves. Epochs and the maximum
-//     number of steps may grow, even after the last step: from there on the learning rate is that of the longer run;
-//   - the decisions for the machine that it began on: the instruction set, and how micro-batches share passes.
+//     number of steps may grow, even after the last step: from there on the learning rate follows the longer run;
+//   - the decisions for the machine that it started on: the instruction set, and how micro-batches share passes.
 //     Results of another instruction set differ in their last bits.
 //
 // The order of the examples, the learning rate and the random numbers of stochastic rounding need no state, because

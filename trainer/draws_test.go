@@ -35,7 +35,7 @@ func TestRandomSettings_SameBits(t *testing.T) {
 		s.Freeze = one(rng, nil, []string{"embed_tokens"}, []string{"k_proj", "up_proj"}, []string{"norm"})
 		begun := func(threads int) func(*Run) {
 			return func(r *Run) {
-				r.Identity, r.Decisions = nil, nil // these record settings that do not affect results, too
+				r.Identity, r.Decisions = nil, nil // these also record settings that do not affect results
 				expect.OK(t, cpu.SetThreads(threads))
 			}
 		}

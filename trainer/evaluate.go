@@ -22,7 +22,7 @@ const (
 
 // evaluate does what is pending after a step, and reports whether it is complete. If ctx ends it, all of it stays
 // pending: the state changes only when it is complete. It uses the same memory as a step, so a run that fits at its
-// beginning fits later.
+// start fits later.
 func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 	if r.state.Pending == "" {
 		return true, nil

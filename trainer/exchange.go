@@ -17,8 +17,8 @@ import (
 
 // Ranks are the processes that share the steps of a run. Each computes the gradient of its part of a step's examples.
 // Every parameter is divided among the ranks (see [optim.Ranges]): a rank gets the sum of the gradients of its own
-// part, updates that, and gives it to the others before they need it for the next step. Rank 0 alone evaluates, saves
-// and reports. A nil Ranks is a run of one process.
+// part, updates that part, and gives it to the others before they need it for the next step. Only rank 0 evaluates,
+// saves and reports. A nil Ranks is a run of one process.
 type Ranks struct {
 	*ranks.Group
 	Note string // which library sums, for the user; "" on the CPU
@@ -38,7 +38,7 @@ type Ranks struct {
 	at        int                // the layer that before was last called with
 	stepping  bool               // all ranks are in the same step
 
-	told   bool  // part has said what passes is
+	told   bool  // part has set passes
 	passes []int // of each rank in this step
 	pass   int   // of this rank, now
 	count  int   // of this rank's, including idle ones
@@ -54,13 +54,13 @@ type Ranks struct {
 type exchanged struct {
 	slot           int               // marks its last exchange
 	grads, weights [][]tensor.Tensor // each rank's part
-	summed         bool              // the gradients of every pass are exchanged; otherwise those of the step
+	summed         bool              // the gradients of every pass are exchanged; otherwise only the step's
 	sums           []tensor.Tensor   // then: this rank's part of their sums
 	from           [][]tensor.Tensor // if sums are ordered: what each rank has of this rank's part
 	shares         *exchanged        // the last layer above with the same memory for gradients, or nil
 }
 
-// NewRanks prepares what ranks exchange of a model's parameters, which its optimizer updates. Each of them calls it,
+// NewRanks prepares what ranks exchange of a model's parameters, which its optimizer updates. Every rank calls it,
 // with the parts of the weights that NewWeights made. It sets the model's Before. The caller must close it.
 func NewRanks(g *ranks.Group, m *model.Model, w *Weights, o *optim.AdamW, p *Plan) (s *Ranks, err error) {
 	s = &Ranks{Group: g, closed: make(chan struct{}), dev: m.Device(), optimizer: o, adapts: p.Config.Adapts(),
@@ -138,7 +138,7 @@ func (s *Ranks) list() {
 	}
 }
 
-// join appends a tensor to a list, or unless apart, makes it one with the last if they are adjacent.
+// join appends a tensor to a list or, unless apart is true, merges it with the last one if they are adjacent.
 func join(list []tensor.Tensor, x tensor.Tensor, apart bool) []tensor.Tensor {
 	n := len(list) - 1
 	if n < 0 || apart || list[n].DType != x.DType || list[n].Addr+uintptr(list[n].Bytes()) != x.Addr {
@@ -211,8 +211,8 @@ func (s *Ranks) part(byRank [][]model.Batch) []model.Batch {
 	return byRank[s.Rank()]
 }
 
-// begin begins a step in which this rank has n passes. It returns how many the rank takes, which is at least one, if
-// need be of nothing, how many those of all ranks are, and the number of each of this rank's among these.
+// begin starts a step in which this rank has n passes. It returns how many passes the rank takes (at least one, if
+// need be an idle one), how many passes all ranks have, and the number of each of this rank's passes among all.
 func (s *Ranks) begin(n int) (count, all int, number func(pass int) int) {
 	if s == nil {
 		return n, n, func(pass int) int { return pass }
@@ -227,11 +227,12 @@ func (s *Ranks) begin(n int) (count, all int, number func(pass int) int) {
 		if rank < s.Rank() {
 			first += passes
 		}
-		if s.layers[s.order[0]].summed { // all exchange those of each pass
+		if s.layers[s.order[0]].summed { // all ranks exchange each pass's gradients
 			s.count = max(s.count, passes)
 		}
 	}
-	// All ranks have the same ticks when the last pass begins: those of passes that this one does not have come first.
+	// All ranks have the same ticks when the last pass starts: the ticks of passes that this rank does not have come
+	// first.
 	for range (slices.Max(s.passes) - s.count) * (1 + s.depth + len(s.order)) {
 		s.dev.Tick()
 	}
@@ -256,10 +257,10 @@ func (s *Ranks) addLoss(pass int, losses tensor.Tensor) {
 }
 
 // before is called before the weights of a layer are used. In a step's first pass they may still be on their way from
-// other ranks. In the others, gradients may be on their way when the backward pass is about to write more: by the
-// last layer of the forward pass, most have arrived.
+// other ranks. In the other passes, gradients may be on their way when the backward pass is about to write more: by
+// the last layer of the forward pass, most have arrived.
 func (s *Ranks) before(layer int) {
-	back := layer != model.Outside && layer <= s.at // the backward pass begins where the forward pass ends
+	back := layer != model.Outside && layer <= s.at // the backward pass starts where the forward pass ends
 	s.at = layer
 	if s.weights != nil {
 		s.bring(layer, back)
@@ -281,7 +282,7 @@ func (s *Ranks) before(layer int) {
 }
 
 // after is called when the gradients of a layer are final. On GPUs they are exchanged when beside is called in the
-// layer below, if that does not write its own over them.
+// layer below, unless that layer overwrites them with its own.
 func (s *Ranks) after(layer int) {
 	s.final = layer
 	below := &exchanged{}
@@ -299,15 +300,16 @@ func (s *Ranks) after(layer int) {
 	}
 }
 
-// reuse has what is queued from now on begin after the exchange of gradients in whose memory a layer writes its own.
+// reuse makes what is queued from now on start after the exchange of the gradients whose memory a layer reuses for its
+// own.
 func (s *Ranks) reuse(l *exchanged) {
 	if l.shares != nil && s.comm != nil && s.err == nil {
 		s.err = s.comm.WaitFor(l.shares.slot)
 	}
 }
 
-// beside exchanges all gradients that are final and left, so that every rank exchanges the same layers in the same
-// order.
+// beside exchanges all final gradients that are not yet exchanged, so that every rank exchanges the same layers in the
+// same order.
 func (s *Ranks) beside() {
 	for s.next < len(s.order) && s.order[s.next] >= s.final && s.err == nil {
 		at := s.order[s.next]
@@ -327,7 +329,7 @@ func layerName(layer int) string {
 	return fmt.Sprint("layer ", layer)
 }
 
-// exchange sums the gradients of a layer. On GPUs that goes on beside the backward pass.
+// exchange sums the gradients of a layer. On GPUs that overlaps with the backward pass.
 func (s *Ranks) exchange(l *exchanged, name string) {
 	own := l.grads[s.Rank()]
 	switch {
@@ -346,7 +348,7 @@ func (s *Ranks) exchange(l *exchanged, name string) {
 }
 
 // swap gives every rank what the others have of its part, and adds that up one pass after another, in the order of the
-// passes: those of rank 0, 1 and so on. The sum is then the same however the passes are divided among ranks.
+// passes: rank 0's, rank 1's and so on. The sum is then the same however the passes are divided among ranks.
 func (s *Ranks) swap(l *exchanged, name string) {
 	if s.comm == nil {
 		s.err = s.Exchange(name, l.from, l.grads)
@@ -396,8 +398,8 @@ func (s *Ranks) sum(name string, list ...tensor.Tensor) {
 	}
 }
 
-// update ends a step: every rank updates its part of the weights and gives it to the others. On GPUs that goes on
-// beside the next step, see before and settle.
+// update ends a step: every rank updates its part of the weights and gives it to the others. On GPUs that overlaps
+// with the next step, see before and settle.
 func (s *Ranks) update(lr, clip float64) (u kernels.StepResult, err error) {
 	o := s.optimizer
 	if s.comm != nil && s.err == nil {
@@ -426,7 +428,7 @@ func (s *Ranks) update(lr, clip float64) (u kernels.StepResult, err error) {
 	return u, err
 }
 
-// spread gives each rank the others' parts of a layer's weights. On GPUs a slot stands for that, see Comm.Mark.
+// spread gives each rank the others' parts of a layer's weights. On GPUs slot marks that exchange, see Comm.Mark.
 func (s *Ranks) spread(name string, l *exchanged, slot int) {
 	if s.err != nil {
 		return
@@ -450,8 +452,8 @@ func (s *Ranks) orderedLoss() (sum float64, err error) {
 	return sum, err
 }
 
-// settle waits until the weights of all parts that are on their way are here. What follows is rank 0's own, and has no
-// limit. settle returns the error of an exchange.
+// settle waits until the weights of all parts that are on their way are here. What follows is only rank 0's, and has
+// no limit. settle returns the error of an exchange.
 func (s *Ranks) settle() error {
 	if s == nil {
 		return nil

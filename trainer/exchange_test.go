@@ -8,8 +8,8 @@ import (
 	"restyle/ranks"
 )
 
-// TestRanks_CountAlike takes steps in which ranks have different numbers of passes. In each they count as many ticks:
-// by these ranks.Group finds the one for which the others wait.
+// TestRanks_CountAlike takes steps in which ranks have different numbers of passes. In each step they count equally
+// many ticks, by which ranks.Group finds the rank that the others wait for.
 func TestRanks_CountAlike(t *testing.T) {
 	for name, sums := range map[string]optim.Sums{"optimizer": 0, "gradients": optim.LayerSums} {
 		r := tiny(t, t.TempDir(), tinySettings())

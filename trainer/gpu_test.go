@@ -122,8 +122,8 @@ func TestGPUResumes(t *testing.T) {
 	}
 }
 
-// TestGPUMemory compares the memory table with what a run on a GPU has allocated at its end. The GPU is emulated: of a
-// real one the table counts what its driver takes, too. Launches do no work, so the test is quick.
+// TestGPUMemory compares the memory table with what a run on a GPU has allocated at its end. The GPU is emulated: for
+// a real one the table also counts what its driver takes. Launches do no work, so the test is quick.
 func TestGPUMemory(t *testing.T) {
 	cudatest.Set(t, "IDLE=1")
 	for name, change := range map[string]func(*Config){

@@ -66,7 +66,7 @@ type Job struct {
 // JobOptions say how to plan a job. The zero value plans a new run that starts from the model's weights.
 type JobOptions struct {
 	Scratch bool // start from random weights; Base has a config and no weights
-	// Adapter, if not nil, is what the adapters start as: those of Config.LoRA, which is its Spec. Base is then its base,
+	// Adapter, if not nil, is what the adapters of Config.LoRA, which is its Spec, start as. Base is then its base,
 	// with its own Config (see [hf.Adapter.Config]). Callers add its Digest to the Identity.
 	Adapter   *hf.Adapter
 	MaxMemory int    // plan as if a GPU had at most this many bytes; 0: all that it has
@@ -117,10 +117,10 @@ const products, ofProduct = "products", "product "
 // decide sets what the plan leaves to the device: how many tokens share a pass, how many bytes of logits there are at a
 // time, and the type of gradients.
 //
-// Each of these changes the order in which numbers are added up, and so the last bits of all results. A run that is
-// resumed must therefore take the decisions of its first start, even on a GPU with more memory: they are in its record,
-// and only what is missing there is decided anew. For the same reason a decision may depend on the GPU's capacity and
-// on the user's limit, but not on what is free: another program on the GPU must not change what is learned.
+// Each of these changes the order in which numbers are added up, and so the last bits of all results. A resumed run
+// must therefore take the decisions of its first start, even on a GPU with more memory: they are in its record, and
+// only what is missing there is decided now. For the same reason a decision may depend on the GPU's capacity and on
+// the user's limit, but not on what is free: another program on the GPU must not change what is learned.
 func (j *Job) decide() {
 	d, p, was := j.Device, j.Plan, j.opts.Was
 	capacity := d.Capacity()
@@ -273,7 +273,7 @@ func (j *Job) OpenIn(ctx context.Context, dir *Dir, from string) (_ *Run, err er
 	return r, err
 }
 
-// firstWeights gives a new run's model its weights, if ranks have parts one layer after another.
+// firstWeights gives a new run's model its weights; if ranks have parts, one layer after another.
 func (j *Job) firstWeights(ctx context.Context, r *Run) error {
 	params, progress := baseParams(j.Base, r.Model.Params()), j.progress(Reading)
 	seed, std := uint64(j.Plan.Config.Seed), 0.02

@@ -58,7 +58,7 @@ func TestOpenDirectory(t *testing.T) {
 	expect.OK(t, err)
 	at := func(name string) string { return filepath.Join(root, name) }
 	var notices []string
-	// train begins a run, and ends it unless stop.
+	// train starts a run, and ends it unless stop is true.
 	train := func(base *hf.Checkpoint, name, from string, stop bool) error {
 		r, err := NewJob(d, base, plan, JobOptions{Scratch: base.Name != at("a/model")}).Open(t.Context(), at(name), from)
 		if err != nil {
@@ -159,7 +159,7 @@ func TestConfigFor(t *testing.T) {
 	defer starter.Close()
 	tiny, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
 	expect.OK(t, err)
-	// sized returns a SmolLM2 with this many layers of 3,540,096 parameters each, below 28,312,128 others.
+	// sized returns a SmolLM2 with this many layers of 3,540,096 parameters each, in addition to 28,312,128 others.
 	sized := func(layers int) *hf.Checkpoint {
 		config := strings.Replace(smallConfig, "LAYERS", fmt.Sprint(layers), 1)
 		c, err := hf.NewModel(map[string][]byte{"config.json": []byte(config)})

@@ -14,9 +14,9 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestFinishedRun_MadeLonger continues a finished run with more epochs. The run must keep the lines of its metrics, the
-// best weights and the rest of its patience, take the learning rates of the longer run from then on, and still be
-// stoppable and resumable as any other.
+// TestFinishedRun_MadeLonger continues a finished run with more epochs. The run must keep the lines of its metrics,
+// the best weights and the rest of its patience, take the learning rates of the longer run from then on, and still be
+// stoppable and resumable like any other.
 func TestFinishedRun_MadeLonger(t *testing.T) {
 	s := tinySettings()
 	// Validations after steps 0, 4, 8 (the best), 12, 16, 20, 22; 24, 28: the last is the sixth without improvement.
@@ -107,7 +107,7 @@ func TestFinishedRun_MadeLonger(t *testing.T) {
 }
 
 // TestMadeLonger_Since makes a run longer from a checkpoint at its planned end or before: the state tells from which
-// step on it takes the steps of the longer run, which are those that another tool has to take after it.
+// step on the run takes the longer run's steps, which are the ones that another tool has to take after it.
 func TestMadeLonger_Since(t *testing.T) {
 	s := tinySettings()
 	dir := t.TempDir()

@@ -39,7 +39,7 @@ func (p *Plan) ModelOptions(c model.Config) model.Options {
 	}
 }
 
-// reuse returns model.Options.ReuseGradients. While the gradients of one layer go to other ranks, the next are
+// reuse returns model.Options.ReuseGradients. While the gradients of one layer go to other ranks, the next layer's are
 // computed.
 func (p *Plan) reuse() int {
 	switch {
@@ -51,7 +51,8 @@ func (p *Plan) reuse() int {
 	return 0
 }
 
-// reuseWeights returns model.Options.ReuseWeights. While the weights of one layer are used, the next are gathered.
+// reuseWeights returns model.Options.ReuseWeights. While the weights of one layer are used, the next layer's are
+// gathered.
 func (p *Plan) reuseWeights() int {
 	if p.shardsWeights() {
 		return 2
@@ -72,8 +73,8 @@ func (p *Plan) AdamW(rank int) optim.Config {
 	return c
 }
 
-// Context returns the maximum tokens of a sample with its question: those of an example plus an answer, but at most the
-// model's positions. It returns 0 if there are no samples.
+// Context returns the maximum tokens of a sample with its question: an example's maximum plus an answer's, but at most
+// the model's positions. It returns 0 if there are no samples.
 func (p *Plan) Context(c model.Config) int {
 	if p.Config.Samples == 0 {
 		return 0
@@ -230,8 +231,8 @@ func (f fitting) remedies(now variant) (list []Remedy) {
 	return nil
 }
 
-// several makes one change after another, besides those that are taken already, until the run fits. divide: the weights
-// may be divided.
+// several makes one change after another, in addition to the ones that are already taken, until the run fits. If
+// divide is true, the weights may be divided.
 func (f fitting) several(now variant, taken []Change, divide bool) (r Remedy, ok bool) {
 	for _, c := range changes {
 		next, saves := f.with(now, c)

@@ -195,15 +195,15 @@ func (p *Plan) Done(step int) float64 {
 	return float64(e) + float64(step-first)/float64(p.ends[e]-first)
 }
 
-// Step returns the passes of a step, those of all ranks, and the number of their examples. The last step of an epoch
-// may have fewer than the others.
+// Step returns the passes of a step, for all ranks, and the number of their examples. The last step of an epoch may
+// have fewer than the others.
 func (p *Plan) Step(step int) (passes []model.Batch, examples int) {
 	byRank, examples := p.byRank(step)
 	return slices.Concat(byRank...), examples
 }
 
-// byRank returns the passes of a step, which each rank has: of the rows of n ranks, rank r has r, r+n, r+2n and so on.
-// With SameBits a micro-batch is a pass, and of these a rank has every n-th.
+// byRank returns the passes of a step for each rank: of n ranks, rank r has the packs r, r+n, r+2n and so on. With
+// SameBits a micro-batch is a pass, and a rank has every n-th of these passes.
 func (p *Plan) byRank(step int) (passes [][]model.Batch, examples int) {
 	e := p.Epoch(step)
 	p.load(e)
@@ -269,7 +269,7 @@ func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
 // LR returns the learning rate of a step.
 func (p *Plan) LR(step int) float64 { return p.rate(step) }
 
-// Write writes one line of JSON per step, beginning with step first: its learning rate and, for each of its passes, the
+// Write writes one line of JSON per step, starting with step first: its learning rate and, for each of its passes, the
 // token ids, the labels and the starts of its sequences. Another program can train the same steps from it.
 func (p *Plan) Write(w io.Writer, first int) error {
 	out := bufio.NewWriter(w)

@@ -11,8 +11,8 @@ import (
 // and tokenizer are loaded: the measured difference of getrusage's peaks. It does not grow with the model.
 const buffers = 20 << 20
 
-// process returns an estimate of the memory that a run takes besides its arenas: on the CPU that of the program itself,
-// on a GPU that of the driver.
+// process returns an estimate of the memory that a run takes besides its arenas: on the CPU the program's own, on a
+// GPU the driver's.
 func process(d *kernels.Device, ranks int) Part {
 	switch {
 	case !d.IsCPU() && ranks > 1:

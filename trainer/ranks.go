@@ -19,7 +19,7 @@ const (
 	noMore  = "the end"
 )
 
-// between names what rank 0 says there, for errors: there is nothing that a user knows.
+// between names, for errors, what rank 0 says between steps: nothing that a user knows.
 const between = ""
 
 // tell tells the other ranks what comes next.
@@ -62,13 +62,13 @@ func (r *Run) follow(context.Context) (Result, error) {
 	}
 }
 
-// A rank that moves no further counts as lost after leastLimit, or if more, after four times the longest that a rank
-// has taken from one layer to the next. Until a step has been taken, that is not known, and it counts as lost after
-// firstLimit.
+// A rank that no longer moves counts as lost after leastLimit or, if that is more, after four times the longest time
+// that a rank has taken from one layer to the next. Until a step has been taken, that time is not known, and the rank
+// counts as lost after firstLimit.
 const leastLimit, firstLimit = time.Minute, 10 * time.Minute
 
-// together takes a step with the other ranks. After an error its limit stays: the GPU may wait for ever for a rank that
-// is gone, also when it is closed.
+// together takes a step with the other ranks. After an error its limit stays: the GPU may wait forever for a rank that
+// is gone, even when it is closed.
 func (r *Run) together() error {
 	s := r.Ranks
 	if s == nil {
@@ -82,7 +82,7 @@ func (r *Run) together() error {
 	return r.step()
 }
 
-// stepped ends together's limit: what follows is rank 0's own, and may take long.
+// stepped ends together's limit: what follows is only rank 0's, and may take long.
 func (s *Ranks) stepped() {
 	if s != nil {
 		s.known = true
@@ -90,7 +90,7 @@ func (s *Ranks) stepped() {
 	}
 }
 
-// why returns why a run ends with an error: NCCL's may be that a rank is lost.
+// why returns why a run ends with an error: an error of NCCL may mean that a rank is lost.
 func (s *Ranks) why(err error) error {
 	if s == nil || err == nil || errors.Is(err, ErrStopped) {
 		return err
@@ -103,8 +103,9 @@ func (s *Ranks) why(err error) error {
 	}
 }
 
-// shareState gives the other ranks the state that rank 0 resumes from a checkpoint, or of a new run if that is "": the
-// counters, the trainable weights, and to each its part of the optimizer's state. Only rank 0 reads the checkpoint.
+// shareState gives the other ranks the state that rank 0 resumes from a checkpoint, or the state of a new run if from
+// is "": the counters, the trainable weights, and to each its part of the optimizer's state. Only rank 0 reads the
+// checkpoint.
 func (r *Run) shareState(from string) error {
 	resumed := from != ""
 	if r.Ranks != nil {
@@ -119,7 +120,7 @@ func (r *Run) shareState(from string) error {
 	return r.takeOptimizer(from)
 }
 
-// shareWeights is shareState without the optimizer's state. It tells whether rank 0 has resumed.
+// shareWeights is shareState without the optimizer's state. It reports whether rank 0 has resumed.
 func (r *Run) shareWeights(resumed bool) (bool, error) {
 	s, d := r.Ranks, r.Model.Device()
 	var text []byte
@@ -179,8 +180,8 @@ func (p *Plan) RanksAndShard() string {
 	return text
 }
 
-// prepare compiles the kernels that rehearse launches, and chooses the algorithms of matrix products. Rank 0 is the
-// first, so that the others find the kernels in the cache. All have its algorithms, and its record keeps them.
+// prepare compiles the kernels that rehearse launches, and chooses the algorithms of matrix products. Rank 0 goes
+// first, so that the others find the kernels in the cache. All ranks use its algorithms, and its record keeps them.
 func (j *Job) prepare(ctx context.Context, rehearse func(*kernels.Device) error) error {
 	prepare := func() error {
 		if err := j.Device.Precompile(ctx, rehearse, j.counting(Compiling)); err != nil {

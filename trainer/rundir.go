@@ -44,15 +44,15 @@ type Dir struct {
 	Path string   // absolute and without links
 	Was  *RunFile // of the previous run in it; nil if there was none
 
-	aside  bool   // rename the previous run before this one begins
+	aside  bool   // rename the previous run before this one starts
 	begun  bool   // this run has written something
 	exists string // the part of Path that already existed
 	unlock func() error
 }
 
 // Claim locks the directory of a run, which it creates if it is missing. A new run renames a previous one that is
-// there, and resume means to continue that. Claim returns an error if the contents of the directory are not those of
-// a run, or cannot be written. Release undoes everything that Claim changes.
+// there; if resume is true, the run continues it. Claim returns an error if the directory has contents that are not a
+// run's, or if it cannot be written. Release undoes everything that Claim changes.
 func Claim(path string, resume bool) (d *Dir, err error) {
 	if path, err = disk.RealPath(path); err != nil {
 		return nil, fmt.Errorf("%w: choose another directory", err)
@@ -104,7 +104,7 @@ func (d *Dir) inspect(resume bool) error {
 	return nil
 }
 
-// Release unlocks the directory, and leaves no trace of a run that did not begin.
+// Release unlocks the directory, and leaves no trace of a run that did not start.
 func (d *Dir) Release() error {
 	if !d.begun && d.Was == nil {
 		disk.Tidy(d.Path)

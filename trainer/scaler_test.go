@@ -19,9 +19,9 @@ func growing(r *Run) {
 	r.Optimizer.Scaler.Scale, r.Optimizer.Scaler.Interval = 0x1p30, 2
 }
 
-// TestScaler_Overflows checks that steps whose gradient overflows F16 are taken again until it does not, and that
-// nothing else comes of the overflow: a run that begins with the scale that is found takes the same steps, with the
-// same bits.
+// TestScaler_Overflows checks that steps whose gradient overflows F16 are taken again until it does not, and that the
+// overflow has no other effect: a run that starts with the scale that is found takes the same steps, with the same
+// bits.
 func TestScaler_Overflows(t *testing.T) {
 	for _, steps := range []int{1, 6} {
 		testOverflows(t, steps)

@@ -116,7 +116,7 @@ func (r *Run) fill(dir string) error {
 	return os.WriteFile(filepath.Join(dir, stateName), append(data, '\n'), 0o666)
 }
 
-// saveModel writes the current weights in the Hugging Face layout, or those of the adapters in PEFT's.
+// saveModel writes the current weights in the Hugging Face layout, or the adapters' weights in PEFT's.
 func (r *Run) saveModel(dir string) error { return r.saveWith(dir, nil) }
 
 func (r *Run) saveWith(dir string, card []byte) error {
@@ -126,7 +126,7 @@ func (r *Run) saveWith(dir string, card []byte) error {
 	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card, Before: r.bring})
 }
 
-// writeKept writes a tensor of the optimizer's state, whose parts other ranks give: it tells them which tensor.
+// writeKept writes a tensor of the optimizer's state. Other ranks give it their parts: it tells them of which tensor.
 func (r *Run) writeKept(w io.Writer, k optim.Kept) error {
 	if err := r.Ranks.tell(k.Name); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (r *Run) giveKept(k optim.Kept) error {
 	return nil
 }
 
-// inPieces is inParts for a part that may be another rank's; the pieces are then only as long.
+// inPieces is inParts for a part that may be another rank's; the pieces then only have the same lengths.
 func inPieces(part optim.KeptPart, dtype tensor.DType, f func(at int64, piece tensor.Tensor, bytes []byte) error,
 ) error {
 	t := part.Here
@@ -198,7 +198,7 @@ func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte)
 	return nil
 }
 
-// load reads the weights from a directory; if ranks have parts, those of layers follow in bring.
+// load reads the weights from a directory; if ranks have parts, bring reads the layers' weights later.
 func (r *Run) load(ctx context.Context, dir string) error {
 	if r.Plan.Config.Adapts() {
 		return r.loadAdapter(ctx, dir)
@@ -219,8 +219,8 @@ func (r *Run) loadParams(ctx context.Context, dir string, params []model.Param) 
 	return c.Load(ctx, r.Model.Device(), params, nil)
 }
 
-// bring has the whole weights of a parameter's layer in memory on rank 0, if ranks have parts: those that load was told
-// of, or else those of all ranks.
+// bring gets the whole weights of a parameter's layer into memory on rank 0, if ranks have parts: from the directory
+// that load was given, or else from all ranks.
 func (r *Run) bring(p model.Param) error {
 	switch {
 	case r.Weights == nil || p.Layer == model.Outside:
@@ -296,8 +296,8 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	return r.Model.Device().Sync()
 }
 
-// restoreBest verifies the best weights. If they are missing or damaged, it copies those of the checkpoint of the same
-// step. If that is also missing, there is no best until the next evaluation.
+// restoreBest verifies the best weights. If they are missing or damaged, it copies the weights from the checkpoint of
+// the same step. If that is also missing, there is no best until the next evaluation.
 func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 	if b == nil {
 		return nil, nil

@@ -93,9 +93,10 @@ type Updated struct {
 }
 
 // Update takes an optimizer step over passes with learning rate lr, as each step of a run does. scale multiplies the
-// sum of the losses, and so does the optimizer's loss scale. The gradient includes Config.BalanceLoss times the mean of
-// the passes' auxiliary losses. Of r, Update uses only Plan.Config, Model, Optimizer and Ranks: if there are several,
-// passes are those of this rank, all take their step at the same time, and the result is the same on all.
+// sum of the losses, and so does the optimizer's loss scale. The gradient includes Config.BalanceLoss times the mean
+// of the passes' auxiliary losses. Of r, Update uses only Plan.Config, Model, Optimizer and Ranks. If there are
+// several ranks, passes are this rank's, all ranks take their step at the same time, and the result is the same on
+// all.
 func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated, err error) {
 	defer r.Model.Device().Range("step")()
 	scale *= r.Optimizer.LossScale()
@@ -145,14 +146,14 @@ func (r *Run) Update(passes []model.Batch, scale float32, lr float64) (u Updated
 	return u, err
 }
 
-// dropoutKey returns what decides which elements the dropout of a step's pass drops.
+// dropoutKey returns the key that decides which elements dropout drops in a pass of a step.
 func (r *Run) dropoutKey(pass int) uint64 {
 	return kernels.Mix64(kernels.Mix64(uint64(r.Plan.Config.Seed)+uint64(r.Optimizer.Steps())) + uint64(pass))
 }
 
 // updateLayers ends Update for LayerGradients, where a step is one pass. The first backward pass has computed the norm
-// and what follows from it. The second updates each layer as soon as its gradients are final: those of the layers below
-// it no longer need its weights.
+// and what follows from it. The second updates each layer as soon as its gradients are final: the gradients of the
+// layers below no longer need its weights.
 func (r *Run) updateLayers(pass model.Batch, scale, balance float32, lr float64) (kernels.StepResult, error) {
 	o := r.Optimizer
 	o.Decide(r.Plan.Config.Clip)

@@ -13,8 +13,8 @@ import (
 	"restyle/tensor"
 )
 
-// ConfigFor returns the settings that suit a model: those of [DefaultConfig], what [Suited] changes, and a Seq of at
-// most the model's positions. scratch means that a new model with base's config is trained from random weights. Which
+// ConfigFor returns the settings that suit a model: [DefaultConfig] with the changes of [Suited], and a Seq of at most
+// the model's positions. scratch means that a new model with base's config is trained from random weights. Which
 // examples to hold out is the caller's choice, so the val of Suited has no effect.
 func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 	c := DefaultConfig()
@@ -38,10 +38,10 @@ func ConfigFor(base *hf.Checkpoint, scratch bool) (Config, error) {
 }
 
 // Suited returns the settings that suit a model better than the defaults, by the names of [Config.Fields]: the
-// embedded model's recipe, learning rate and epochs by the size of a new model, [SmallRecipe] for a small one, F32
-// for weights in F16, which BF16 would round, and the factor of a mixture's auxiliary loss. adapts means that adapters
-// are trained: their learning rate and weight decay are then those of [AdapterRecipe]. Of the other flags of train, it
-// may set val, the fraction of the examples to hold out.
+// embedded model's recipe, learning rate and epochs by the size of a new model, [SmallRecipe] for a small one, F32 for
+// weights in F16, which BF16 would round, and the factor of a mixture's auxiliary loss. adapts means that adapters are
+// trained: the learning rate and weight decay are then from [AdapterRecipe]. Of the other flags of train, it may set
+// val, the fraction of the examples to hold out.
 func Suited(base *hf.Checkpoint, scratch, adapts bool) (map[string]string, error) {
 	values := map[string]string{}
 	switch {
@@ -108,7 +108,7 @@ func recipeOf(c *hf.Checkpoint, adapts bool) (map[string]string, error) {
 	if err == nil {
 		var file struct {
 			FineTuning map[string]json.RawMessage `json:"fine_tuning"`
-			Adapters   map[string]json.RawMessage `json:"adapters"` // what is other for these
+			Adapters   map[string]json.RawMessage `json:"adapters"` // what differs for these
 		}
 		err = json.Unmarshal(text, &file)
 		for name, v := range file.FineTuning {

@@ -65,8 +65,8 @@ type Run struct {
 	metrics      *report.Metrics
 	saved        bool // a checkpoint has this state
 	saving       *saving
-	source       string // the directory whose weights bring brings; "": those of the run
-	brought      int    // the layer that it has brought from there
+	source       string // the directory whose weights bring reads; "": the run's own weights
+	brought      int    // the layer that bring has read from there
 	freshMetrics bool   // metrics.jsonl was missing: no checkpoint refers to the new one yet
 }
 
@@ -144,8 +144,8 @@ func bestIn(dir string, step int) string {
 	return filepath.Join(CheckpointsIn(dir), fmt.Sprintf("best-%06d", step))
 }
 
-// Start begins a new run, or resumes that of From. A new run renames a previous one in its directory to .bak, or .bak.2
-// and so on, and says so in Hooks.Notice.
+// Start starts a new run, or resumes the run of From. A new run renames a previous one in its directory to .bak, or
+// .bak.2 and so on, and says so in Hooks.Notice.
 func (r *Run) Start(ctx context.Context) (err error) {
 	if r.validation == nil {
 		r.validation = r.valLoss
@@ -369,7 +369,7 @@ func (r *Run) prune() error {
 	return r.removeBest(r.state.Best)
 }
 
-// removeBest deletes all best-NNNNNN directories except that of but, which may be nil, and those that a remaining
+// removeBest deletes all best-NNNNNN directories except but's, if but is not nil, and the ones that a remaining
 // checkpoint refers to.
 func (r *Run) removeBest(but *Best) error {
 	root := CheckpointsIn(r.Dir)

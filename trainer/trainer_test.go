@@ -272,9 +272,9 @@ func bestAfter(best int) func(step int) float64 {
 }
 
 // TestResume stops runs between steps, as Ctrl-C does, and resumes them as a new process would. The result must have
-// the same bits as that of an uninterrupted run. It covers every form of optimizer state and of batches, and in one of
-// them the moments around every validation, checkpoint and end of an epoch. With RESTYLE_LONG it stops after every step
-// of every form.
+// the same bits as an uninterrupted run's. It covers every form of optimizer state and of batches, and in one of them
+// the moments around every validation, checkpoint and end of an epoch. With RESTYLE_LONG it stops after every step of
+// every form.
 func TestResume(t *testing.T) {
 	forms := map[string]struct {
 		settings func(*Config)

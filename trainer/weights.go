@@ -7,9 +7,9 @@ import (
 	"restyle/tensor"
 )
 
-// Weights are a rank's parts of the weights of a model's layers, with ShardWeights. The whole weights of a layer are in
-// memory while they are used, beside those of the next one, see [model.Options.ReuseWeights]. A nil Weights has no
-// parts: all weights are in the model's memory.
+// Weights are a rank's parts of the weights of a model's layers, with ShardWeights. The whole weights of a layer are
+// in memory while they are used, together with the next layer's, see [model.Options.ReuseWeights]. A nil Weights has
+// no parts: all weights are in the model's memory.
 type Weights struct {
 	dev   *kernels.Device
 	arena *kernels.Arena
@@ -17,7 +17,7 @@ type Weights struct {
 	of    map[int][]copied // by layer
 }
 
-// copied is a part in this rank's memory, and in that of whole weights.
+// copied is a part in this rank's memory, and in the memory of whole weights.
 type copied struct{ own, whole tensor.Tensor }
 
 func (p *Plan) shardsWeights() bool { return p.Config.Shard == ShardWeights && p.Ranks > 1 }
@@ -64,7 +64,7 @@ func partsBytes(params []model.Param, p *Plan) (bytes int) {
 	return bytes
 }
 
-// Parts are what [optim.Shard.Weights] wants.
+// Parts returns the value of [optim.Shard.Weights].
 func (w *Weights) Parts() []tensor.Tensor {
 	if w == nil {
 		return nil
@@ -90,8 +90,8 @@ func (w *Weights) Close() error {
 	return w.arena.Close()
 }
 
-// bring has what is queued from now on begin when the weights of a layer are in memory. Those of the layer that is
-// needed next are then on their way.
+// bring makes what is queued from now on start when the weights of a layer are in memory. The weights of the layer
+// that is needed next are then on their way.
 func (s *Ranks) bring(layer int, back bool) {
 	next := layer + 1
 	if back {
@@ -124,7 +124,7 @@ func (s *Ranks) gather(layer int) {
 	s.spread("the weights of "+layerName(layer), l, s.gathered(layer))
 }
 
-// gathered is the slot of Comm.Mark for the weights of a layer; others are those of gradients.
+// gathered is the slot of Comm.Mark for the weights of a layer; other slots are for gradients.
 func (s *Ranks) gathered(layer int) int { return len(s.order) + layer%2 }
 
 // nothing is held: the weights of no layer are whole.

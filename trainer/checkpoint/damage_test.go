@@ -218,7 +218,7 @@ func TestParseSums(t *testing.T) {
 	}
 }
 
-// TestFilesInOrder has names whose order by bytes is not that of the directories.
+// TestFilesInOrder has names whose order by bytes differs from the directories' order.
 func TestFilesInOrder(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/x", "a.b", "a-b/y", "b"} {

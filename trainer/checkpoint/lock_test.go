@@ -19,8 +19,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// The test binary is also the process that is killed: childJob names the job, childDir
-// the directory.
+// The test binary is also the process that is killed: childJob names the job, and childDir the directory.
 const (
 	childJob = "CHECKPOINT_TEST_JOB"
 	childDir = "CHECKPOINT_TEST_DIR"

@@ -46,7 +46,7 @@ type BenchmarkRow struct {
 	Version       string        // of restyle
 }
 
-// benchmarkColumns are the columns of a new file. The first six are those of the original project, in its formats.
+// benchmarkColumns are the columns of a new file. The first six are the original project's, in its formats.
 var benchmarkColumns = []struct {
 	name string
 	cell func(r BenchmarkRow) string

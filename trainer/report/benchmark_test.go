@@ -66,8 +66,8 @@ func TestAppendBenchmark(t *testing.T) {
 	}
 }
 
-// TestBenchmarkUnmeasured checks that a row without measurements has the same number of cells, with those of the
-// measurements empty.
+// TestBenchmarkUnmeasured checks that a row without measurements has the same number of cells, and that the
+// measurements' cells are empty.
 func TestBenchmarkUnmeasured(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "benchmark_log.csv")
 	for _, r := range []BenchmarkRow{

@@ -113,7 +113,7 @@ func LossSVG(w io.Writer, c Curve) error {
 // fewSteps is the minimum number of steps of a run whose loss is smoothed.
 const fewSteps = 20
 
-// above returns points with those that a logarithmic axis has no place for as gaps.
+// above returns points, with gaps instead of the points that a logarithmic axis has no place for.
 func above(points []CurvePoint, log bool) []CurvePoint {
 	points = slices.Clone(points)
 	for i := range points {
@@ -289,8 +289,8 @@ func heights(points []CurvePoint) []float64 {
 }
 
 // CSV returns the curve as comma-separated values: a line for each step, and for an evaluation before the first step.
-// The columns are step, train_loss, val_loss and lr; val_loss is that of the evaluation after the step. A value that
-// there is not, or that is not finite, is an empty cell.
+// The columns are step, train_loss, val_loss and lr; val_loss is from the evaluation after the step. A value that is
+// missing or not finite is an empty cell.
 func (c Curve) CSV() []byte {
 	b := []byte("step,train_loss,val_loss,lr\n")
 	cell := func(v float64, there bool) {

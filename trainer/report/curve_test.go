@@ -22,7 +22,7 @@ import (
 
 var keepCurves = flag.String("curves", "", "a directory to keep the curves that the test draws, to be looked at")
 
-// run returns a curve that looks like that of a run.
+// run returns a curve that looks like a run's.
 func run(steps, evaluations int) Curve {
 	r := rand.New(rand.NewPCG(7, 8))
 	c := Curve{Title: "starter on passive_aggressive_data.json"}
@@ -207,7 +207,7 @@ func TestLossSVGLong(t *testing.T) {
 	}
 }
 
-// TestLossSVGLegend checks that a long title has its line for itself, and that the legend's entries keep clear of each
+// TestLossSVGLegend checks that a long title has a line to itself, and that the legend's entries keep clear of each
 // other.
 func TestLossSVGLegend(t *testing.T) {
 	c := run(100, 3)
@@ -332,7 +332,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestLossSVG_ZeroOnALogarithm draws a loss that falls so far that its axis is logarithmic, with a step whose loss is
-// 0: it is a gap, as a loss that is no number is.
+// 0: the step is a gap, like a step whose loss is not a number.
 func TestLossSVG_ZeroOnALogarithm(t *testing.T) {
 	for _, loss := range []float64{0, -1, math.NaN()} {
 		c := run(200, 0)

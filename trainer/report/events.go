@@ -15,7 +15,7 @@ import (
 	"restyle/internal/disk"
 )
 
-// Tags of a run's values in TensorBoard. The first three are those of the original project.
+// Tags of a run's values in TensorBoard. The first three are the original project's.
 const (
 	TagLoss         = "Train/Loss"
 	TagRudeness     = "Metrics/Rudeness_Score"
@@ -43,8 +43,8 @@ type Events struct {
 const eventPrefix = "events.out.tfevents."
 
 // Create creates an event file in a directory, which it creates if it is missing. first is the first step to come, 0
-// for a new run: the file begins with a mark (SessionLog START) that has TensorBoard drop this step and later ones of
-// earlier files, those of a run that was killed.
+// for a new run: the file begins with a mark (SessionLog START) that makes TensorBoard drop this step and later ones
+// from the earlier files of a run that was killed.
 func Create(dir string, first int) (*Events, error) {
 	if err := disk.MakeDir(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("event file: %w", err)
@@ -71,8 +71,8 @@ func Create(dir string, first int) (*Events, error) {
 }
 
 // nextStamp returns the time in seconds for a file's name, higher than that of every existing file: TensorBoard reads
-// files in the order of their names, and the previous run may have begun in the same second, or with a clock that was
-// ahead.
+// files in the order of their names, and the previous run may have started in the same second, or with a clock that
+// was ahead.
 func nextStamp(dir string) (int64, error) {
 	stamp := time.Now().Unix()
 	entries, err := disk.ReadDir(dir)

@@ -39,7 +39,7 @@ func TestLogTicks(t *testing.T) {
 	}
 }
 
-// TestLossRange has losses on both sides of each rule: a spike in twenty steps or more, the axis that begins at zero.
+// TestLossRange has losses on both sides of each rule: a spike in twenty steps or more, the axis that starts at zero.
 func TestLossRange(t *testing.T) {
 	steps := func(n int, v float64, more ...float64) []float64 {
 		for range n {
