@@ -117,7 +117,7 @@ var (
 // others are flags of other programs that documents and messages name: .ci/run, internal/claims, internal/makedata,
 // PyTorch's measurements, containers, NVIDIA's tools, pip, WSL, TensorBoard, zstd, llama.cpp, vLLM, torchrun, mpirun,
 // srun and systemd, and two that stand for any.
-var others = strings.Fields(`all field diversity kind topic most mix learn whole follow-ups followed round mode
+var others = strings.Fields(`all field diversity kind topic most mix learn whole follow-ups followed round train mode
 	bitsandbytes batches metrics gpus rm tool set std gpu-architecture upgrade update shutdown logdir long name
 	flag lora merge enable-lora lora-modules no-python nnodes nproc-per-node rdzv-backend rdzv-endpoint
 	hostfile ntasks-per-node gpus-per-node kill-on-bad-exit shm-size port policy worker-urls

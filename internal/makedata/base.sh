@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the weights of the embedded base model, data/starter-llama, anew. Needs Go and gcc, and no Python. It trains on 832
+# Makes the weights of the embedded base model, data/starter-llama, anew. Needs Go and gcc, and no Python. It trains on 833
 # million tokens: nine minutes on an H200 with 16 cores. Two cores with AVX-512 BF16 make 9,400 a second, so 25 hours.
 #
 #   internal/makedata/base.sh [WORK]      WORK keeps what is made on the way; default a new folder under /tmp
