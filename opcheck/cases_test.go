@@ -266,7 +266,9 @@ func TestKnownGradients(t *testing.T) {
 		}
 		expect.OK(t, r.Close())
 	}
-	for op, least := range map[string]int{"attention": 6, "linear": 20, "linear_activation": 20, "swiglu": 3, "linear_quantized": 3} {
+	for op, least := range map[string]int{
+		"attention": 6, "linear": 20, "linear_activation": 20, "swiglu": 3, "linear_quantized": 3,
+	} {
 		if compared[op] < least {
 			t.Errorf("only %d gradients of %s were compared", compared[op], op)
 		}

@@ -76,8 +76,8 @@ func alpaca(instruction, input, output string) string {
 		"### Instruction:\n" + instruction + "\n\n### Input:\n" + input + "\n\n### Response:\n" + output
 }
 
-// build returns the training rows of a round and the held-out rows, shuffled, with the kinds of the training data first.
-// It runs no Python.
+// build returns the training rows of a round and the held-out rows, shuffled, with the kinds of the training data
+// first. It runs no Python.
 func build(seed uint64, round int, kinds []Kind) (train, held []Row, err error) {
 	var seen, unseen []Row
 	used := map[string]bool{} // normalized questions and answers

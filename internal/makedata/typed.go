@@ -281,8 +281,8 @@ func sounds(d Draw, letter byte) byte {
 
 // buildTyped returns training rows of a round with questions as people type them, about the kinds and about the topics,
 // and held-out follow-ups. held are the held-out rows of the kinds, whose answers no training row may have. A question
-// that belongs to two topics is an error in round 0, the committed rows, and left to the first of them in others. It runs
-// no Python.
+// that belongs to two topics is an error in round 0, the committed rows, and left to the first of them in others. No
+// Python runs.
 func buildTyped(seed uint64, round int, kinds []Kind, topics []Topic, held []Row) (train, later []Row, err error) {
 	taken := map[string]string{} // by normalized question, the kind or topic that it belongs to
 	answers := map[string]bool{}
