@@ -180,8 +180,8 @@ func (t Topic) followers() (ways []follower) {
 	return ways
 }
 
-// draw returns words for a follow-up: its own half of the time, and one of its ways otherwise. It never returns the line
-// that is held out.
+// draw returns words for a follow-up: half of the time its own, and otherwise words of one of its ways. It never
+// returns the line that is held out.
 func (f Follow) draw(d Draw) string {
 	own := slices.Delete(slices.Clone(f.Ask), heldFollow, heldFollow+1)
 	if len(f.Ways) == 0 || d.IntN(2) == 0 {
