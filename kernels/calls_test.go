@@ -31,8 +31,8 @@ func TestEveryCallFails(t *testing.T) {
 			t.Errorf("%s is not called", call)
 		}
 	}
-	// These calls come after the work is over, and so also after a failure. The same is true of the calls that ask how
-	// much memory is left after an allocation fails, and whether the GPU has failed after another library fails.
+	// These calls come after the work is over, and so also after a failure. Other calls that come after a failure ask how
+	// much memory is left if an allocation fails, and whether the GPU has failed if another library fails.
 	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2",
 		"cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2",
 		"cuStreamEndCapture", "cuGraphDestroy", "cublasLtDestroy", "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy",

@@ -115,7 +115,7 @@ func runTogether(rank int, share func([]byte) ([]byte, error), run together) err
 	return errors.Join(run(a, c, rank), d.Sync(), c.Close())
 }
 
-// everyTogether lists what ranks do together. A rank that works notices nothing of what fails.
+// everyTogether lists what ranks do together. A rank for which well is true notices nothing of what fails.
 var everyTogether = []struct {
 	name  string
 	run   together

@@ -236,7 +236,7 @@ func TestSquaresAll(t *testing.T) {
 }
 
 // TestAdamWAnywhere checks that a step of an unaligned tensor, with unaligned gradient and state, equals the step of
-// the same tensor at the start of its memory, and that so do the sums of its squares.
+// the same tensor at the start of its memory, and so do the sums of its squares.
 func TestAdamWAnywhere(t *testing.T) {
 	const n = 3*kernels.QuantBlockSize + 6
 	run := func(t *testing.T, d *kernels.Device) {

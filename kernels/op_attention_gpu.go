@@ -88,7 +88,7 @@ func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 }
 
 // plain returns the macros and the grid of a kernel without tensor cores that computes a number of products of its rows
-// and other rows, and keeps a number of sums per row. A thread has as many rows as there is room for their sums, and a
+// and other rows, and keeps a number of sums per row. A thread has as many rows as it has room for the sums of, and a
 // multiprocessor has three thread blocks if its registers suffice.
 func (s AttentionSpec) plain(qkv tensor.Tensor, heads, products, sums int) (macros, grid) {
 	const threads, room, columns = 128, 64, 8

@@ -39,8 +39,8 @@ func (r Routing) check(op string, rows, experts int) {
 	want(op, "Offsets", r.Offsets, tensor.I32, experts+1)
 }
 
-// Route chooses for each row the k experts with the highest logits, the lower index first among equal ones, and
-// computes their weights. With p = softmax(logits) and S the chosen experts:
+// Route chooses for each row the k experts with the highest logits, among equal ones those with the lower indices,
+// and computes their weights. With p = softmax(logits) and S the chosen experts:
 //
 //	weights[r,s] = p[r,e]    or, normalized,    p[r,e] / Σ_{i∈S} p[r,i],    e = Experts[r,s]
 //

@@ -44,8 +44,9 @@ func clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// BenchmarkLinear reports the GFLOP/s of the fastest run, packing included, and next to it the ceiling: a loop that
-// never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
+// BenchmarkLinear reports the GFLOP/s of the fastest run, packing included, and next to it the ceiling, the GFLOP/s
+// of a loop that never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for
+// one thread.
 //
 // With RESTYLE_BLAS, the file of OpenBLAS or MKL, it runs that library's product in float32 after each product of
 // restyle's, and reports the library's GFLOP/s, and how many times as fast restyle was: the median over the runs.

@@ -32,8 +32,8 @@ func (s AttentionSpec) pagedSpans(reach, tokens int) int {
 var maxPagedParts = productRoom // tests set it
 
 // attentionPagedGPU computes AttentionPaged. Rows that follow each other in a sequence share what they read. Their
-// positions are on the device, so the grid has room for all: the thread blocks of a row that an earlier row's compute
-// end at once.
+// positions are on the device, so the grid has room for all: a row that the thread blocks of an earlier row compute
+// has thread blocks that end at once.
 func (d *Device) attentionPagedGPU(y, qkv, k, v, tables, places tensor.Tensor, reach int, s AttentionSpec) {
 	h := s.headShape(qkv.DType)
 	c, ok := flashForward[h]

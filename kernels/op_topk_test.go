@@ -20,7 +20,7 @@ func TestTopKOrder(t *testing.T) {
 		for _, typ := range opcheck.Types {
 			for _, n := range []int{len(row), 1100} {
 				a, k := arena(t, d, 1<<16), min(n, 70)
-				x := a.New("x", typ, 2, n) // the first row is -inf, and so is what is before and after its elements
+				x := a.New("x", typ, 2, n) // the second row is -inf, and so is the first after the elements of row
 				values, indices := a.New("values", typ, 2, k), a.New("indices", tensor.I32, 2, k)
 				d.Upload(x, filled(2*n, func(i int) float64 {
 					if i < len(row) {

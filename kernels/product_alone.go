@@ -43,8 +43,8 @@ func (d *Device) tiling(p cpu.Product) (tile, int) {
 	return d.gpu.tiling(p)
 }
 
-// wgmmaTiling is gpu.wgmmaTiling, unless rows are alone: then warpgroups may also take turns, which takes more tiles
-// than the GPU has multiprocessors.
+// wgmmaTiling is gpu.wgmmaTiling, unless rows are alone. In that case, as in others, warpgroups may take turns, which
+// takes more tiles than the GPU has multiprocessors.
 func (d *Device) wgmmaTiling(p cpu.Product, down int, gated, whole bool) wgmmaTile {
 	if !d.alone(p) {
 		return d.gpu.wgmmaTiling(p, down, gated, whole)

@@ -10,8 +10,8 @@ import (
 // steps of wgmmaDepth along k.
 const wgmmaRows, wgmmaDepth = 128, 64
 
-// A wgmmaTile is what a thread block of such a kernel computes at a time: columns of the product. As many steps of it
-// as fit are in shared memory at a time, in stages, and for quantized weights as many pieces, each of 64 bytes per row.
+// A wgmmaTile is what a thread block of such a kernel computes at a time: columns of the product. Shared memory has
+// room for stages steps of it at a time and, for quantized weights, for pieces pieces, each of 64 bytes per row.
 // With turns, its two warpgroups compute different tiles, if there is room for both sums in registers.
 type wgmmaTile struct {
 	columns, stages, pieces int

@@ -133,8 +133,8 @@ func (d *Device) activationsScratch(f Fused, s Sizes, atLeast func(lay func(cut 
 	atLeast(func(cut cut) { inputGradientScratch(cut, s.Type, rows("linear_activation", s.GELU), s.GELU) })
 }
 
-// attention is ScratchOf for attention: for the sequences that need most memory, which are as many of the longest as
-// there are tokens for, and for one token at the end of a KV cache.
+// attention is ScratchOf for attention: for the sequences that need the most memory, which are as many of the longest
+// as there are tokens for, and for one token at the end of a KV cache.
 func (s Sizes) attention(gpu bool, f Fused, atLeast func(lay func(cut cut))) {
 	m := s.Attention
 	m.CuSeqlens = []int32{0}

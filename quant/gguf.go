@@ -160,8 +160,8 @@ func (p *packer) half(at int, from []byte) {
 	binary.LittleEndian.PutUint16(p.row.Bytes[at:], bits)
 }
 
-// scales unpacks the six-bit scales of Q4_K and Q5_K, and the amounts that are subtracted. The sign of their unit
-// makes these amounts offsets.
+// scales unpacks the scales of Q4_K and Q5_K and the amounts that are subtracted, both of six bits. The sign of their
+// unit makes these amounts offsets.
 func (p *packer) scales(b int, block []byte) {
 	p.half(p.units+2*b, block)
 	p.half(p.offsetUnits+2*b, block[2:])

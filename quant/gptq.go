@@ -121,7 +121,7 @@ func (m *compensated) scale(g, lo, hi int) error {
 	for i := range m.rows {
 		copy(group.X[i*group.Stride:][:hi-lo], m.now.X[i*m.now.Stride+lo:])
 	}
-	if lo > 0 { // what a column makes up for those before lo changes the columns after it, even before it is rounded
+	if lo > 0 { // what a column makes up for the columns before lo changes those after it, even before it is rounded
 		m.sweep(group, lo, hi, func(_, _ int, x float64) float64 { return x })
 	}
 	errs := make([]error, len(m.rows))

@@ -50,7 +50,8 @@ type peer struct {
 
 // A progress grows while a rank moves: it has the exchanges that the rank has started, and its ticks. All ranks have
 // the same progress at the same place in their work. Ticks are compared first: a GPU's ticks count what it has done,
-// and its exchanges only what it is to do. The less there is to do in a pass, the more exchanges are ahead.
+// and its exchanges only what it is to do. The less there is to do in a pass, the further the exchanges run ahead of the
+// ticks.
 type progress struct{ Seq, Ticks int64 }
 
 func (p progress) compare(q progress) int {
@@ -346,7 +347,7 @@ func (g *Group) Progress(f func() int64) { g.ticks.Store(&f) }
 // there is no limit, because rank 0 does something of its own. What counts is rank 0's limit, and the time from now.
 func (g *Group) Watch(limit time.Duration) { g.watch(limit, false) }
 
-// WatchQueue is like Watch, but for while rank 0 waits for exchanges that the others have queued: the others may have
+// WatchQueue is Watch for the time that rank 0 waits for exchanges that the others have queued: the others may have
 // started more exchanges, including the ranks that keep rank 0 waiting.
 func (g *Group) WatchQueue(limit time.Duration) { g.watch(limit, true) }
 

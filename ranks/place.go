@@ -51,7 +51,7 @@ var launchers = []launcher{
 const maxSize = 4096
 
 // FromEnv returns the place that the variables of a launcher give this process; env is os.Getenv. Without any of them
-// it is rank 0 of 1. Launchers start each other: under srun, torchrun's variables count, and likewise mpirun's.
+// it is rank 0 of 1. Launchers start each other: if srun starts torchrun, torchrun's count, and likewise mpirun's.
 // Slurm's count only in a step of srun. Others that disagree are an error.
 func FromEnv(env func(string) string) (p Place, err error) {
 	p = Place{Size: 1, LocalSize: 1}

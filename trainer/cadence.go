@@ -63,7 +63,7 @@ func (p *Plan) samples(done int) bool {
 	return p.EndsEpoch(done-1) && (epochs <= spacedEvaluations || crosses(p.Epoch(done-1)+1, spacedEvaluations, epochs))
 }
 
-// crosses reports whether step done is the one that completes another of n equal parts of all steps.
+// crosses reports whether step or epoch number done, of all, completes another of n equal parts.
 func crosses(done, n, all int) bool { return done*n/all > (done-1)*n/all }
 
 // EvaluationsLeft returns how many validations are still due after a step.

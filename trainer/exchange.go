@@ -452,7 +452,7 @@ func (s *Ranks) orderedLoss() (sum float64, err error) {
 	return sum, err
 }
 
-// settle waits until the weights of all parts that are on their way are here. What follows is only rank 0's, and has
+// settle waits until the weights of all parts that are on their way are here. Only rank 0 does what follows, which has
 // no limit. settle returns the error of an exchange.
 func (s *Ranks) settle() error {
 	if s == nil {

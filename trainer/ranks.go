@@ -82,7 +82,7 @@ func (r *Run) together() error {
 	return r.step()
 }
 
-// stepped ends together's limit: what follows is only rank 0's, and may take long.
+// stepped ends together's limit: only rank 0 does what follows, which may take long.
 func (s *Ranks) stepped() {
 	if s != nil {
 		s.known = true

@@ -64,7 +64,7 @@ func partsBytes(params []model.Param, p *Plan) (bytes int) {
 	return bytes
 }
 
-// Parts returns the value of [optim.Shard.Weights].
+// Parts returns the value for [optim.Shard.Weights].
 func (w *Weights) Parts() []tensor.Tensor {
 	if w == nil {
 		return nil

@@ -180,7 +180,7 @@ func TestEventBytes(t *testing.T) {
 		t.Fatalf("%d events, want %d", len(got), len(want))
 	}
 	for i, m := range got {
-		binary.LittleEndian.PutUint64(m[1:], math.Float64bits(1.5)) // the time of the recording, which comes first
+		binary.LittleEndian.PutUint64(m[1:], math.Float64bits(1.5)) // the time, which comes first, as in the recording
 		if !bytes.Equal(m, want[i]) {
 			t.Errorf("event %d:\n%q\nwant\n%q", i, m, want[i])
 		}
