@@ -32,7 +32,7 @@
 // # Tools and thoughts
 //
 // A conversation with tools, calls, thoughts apart from contents, or other variables is rendered by the model's own
-// program, even if it has a name here. If the program does not write tools, calls or thoughts, that is a
+// program, even if it has a name here. Tools, calls and thoughts that the program does not write are a
 // [RefusedError]. [Rendered.Read] lists which of the other keys and variables it asked for. Contents that are lists
 // of parts are not supported.
 //

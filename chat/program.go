@@ -384,7 +384,7 @@ func (p *page) answer(whole jinja.Output, i int) (Span, error) {
 	return target, nil
 }
 
-// opening returns where a prompt that ends within thoughts starts them, or -1.
+// opening returns where a prompt starts thoughts at its end, or -1.
 func opening(prompt jinja.Output) int {
 	at := strings.LastIndex(prompt.Text, "<think>")
 	if at < 0 || Strip(prompt.Text[at:]) != "<think>" {

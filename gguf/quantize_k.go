@@ -65,8 +65,9 @@ func packK(b []byte, codes *[256]uint8, bits int) {
 }
 
 // fitRange finds scale and minimum, x ≈ scale·code − minimum, with the least sum of w·error², w = √mean(x²) +
-// |x|. It tries steps units for the code: the codes follow from a unit, and scale and minimum follow from the codes
-// by least squares. The unit depends on the best minimum so far. All sums go from the first element to the last.
+// |x|. After a first guess it tries steps+1 units for the code: the codes follow from a unit, and scale and minimum
+// from the codes by least squares. The unit depends on the best minimum so far. All sums go from the first element to
+// the last.
 func fitRange(codes []uint8, x *[32]float32, top int32, first float32, steps int) (scale, minimum float32) {
 	var w, tried [32]float32
 	squares := float32(0)

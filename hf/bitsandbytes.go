@@ -19,8 +19,8 @@ import (
 //	NAME.quant_state.bitsandbytes__nf4   U8: JSON
 //
 // and if the scales are quantized in turn, absmax is U8, codes of the 256 values in NAME.nested_quant_map [256], and
-// NAME.nested_absmax is F32 [n/64/256], the scales of these. The values of the codes are added to an offset, which is
-// in the JSON.
+// NAME.nested_absmax is F32 [n/64/256], the scales of these. A scale is the value of its code times the
+// nested scale, plus an offset, which is in the JSON.
 const bitsAndBytes, stateSuffix = "bitsandbytes", ".quant_state.bitsandbytes__nf4"
 
 // instead is what to do with weights that cannot be read.

@@ -283,7 +283,7 @@ func (c *Checkpoint) ggufVocab(ends []int32) (keys []gguf.KV, notes []string, er
 }
 
 // ggufSources returns how to write each tensor, and the types by the parameters' names. They are in the order of
-// llama.cpp's converter: sorted by their names in the files of the model.
+// llama.cpp's converter: by the files of the model, and by name within each file.
 func (c *Checkpoint) ggufSources(tensors []TensorData, o GGUFOptions) (sources []gguf.Source,
 	types map[string]gguf.Type, err error) {
 	factors, err := ggufFactors(c.Config)

@@ -279,7 +279,7 @@ func (p *Pool) launch(pass *pass, width int) {
 	}
 }
 
-// results downloads what comes after the pieces that asked. The first of them, whole in number, get the logits, and the
+// results downloads what comes after the pieces that asked. The first whole of these pieces get the logits, and the
 // others only the choices, or the logits if there is no choice.
 func (p *Pool) results(pass *pass, pieces int, asked []int, whole int) ([]Next, error) {
 	all, dev, vocab := make([]Next, pieces), p.m.dev, p.m.cfg.Vocab

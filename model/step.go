@@ -261,9 +261,9 @@ type Gradients struct {
 	Key uint64
 	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool
-	// Beside, if not nil, is called before the attention of a layer is queued, forward or backward. What a GPU does next
-	// to attention costs little: attention has many short thread blocks, and a product one for each multiprocessor, so
-	// that the whole product waits for those that are busy.
+	// Beside, if not nil, is called before the attention of a layer is queued, forward or backward. What a GPU does
+	// during attention costs little: attention has many short thread blocks, and a product one for each multiprocessor,
+	// so that the whole product waits for those that are busy.
 	Beside func()
 	// After, if not nil, is called when the gradients of a layer are final, the last layer first, and at the end with
 	// Outside for the parameters that belong to no layer. Layers that the backward pass does not reach are left out.

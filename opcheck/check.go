@@ -84,9 +84,10 @@ func upTo(n int) []int {
 	return all
 }
 
-// Prepare evaluates the formulas of cases, as many at a time as there are CPU cores, which Check otherwise does when it
-// needs one. The device only stores the operands. If progress is not nil, Prepare calls it, from one goroutine at a
-// time, with the number of cases that are done and their total. If ctx ends early, Prepare returns ctx's error.
+// Prepare evaluates the formulas of cases, as many at a time as there are CPU cores, which Check otherwise does when
+// it needs one. The device only stores the operands and reads them back. If progress is not nil, Prepare calls it,
+// from one goroutine at a time, with the number of cases that are done and their total. If ctx ends early, Prepare
+// returns ctx's error.
 func Prepare(ctx context.Context, d *kernels.Device, list []*Case, progress func(done, of int)) error {
 	var (
 		lock sync.Mutex

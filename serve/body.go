@@ -183,8 +183,8 @@ var harmless = strings.Fields(`cache_prompt cache_salt id_slot inference_geo max
 	prediction priority prompt_cache_key prompt_cache_retention request_id return_progress safety_identifier service_tier
 	store stream_options timings_per_token user`)
 
-// rest checks the fields that have not been read: it refuses the fields in refusals, and keeps the names of others
-// that are not harmless in ignored.
+// rest checks the fields that have not been read: it refuses the ones in refusals and unsupported whose values
+// are not neutral, and keeps the names of others that are not harmless in ignored.
 func (b *body) rest() {
 	for _, name := range slices.Sorted(maps.Keys(b.fields)) {
 		raw := b.fields[name]

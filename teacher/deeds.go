@@ -69,8 +69,8 @@ func classAround(around []block) string {
 }
 
 // keepSole keeps only deeds that are everything of their kind that the code does, so that a sentence may say that a
-// function returns this, and not only that it can. It drops the returns of a function that has several, one of
-// several conditions or prints, a variable that is set twice, and a loop that may end early. before has the numbers
+// function returns this, and not only that it can. It drops the returns of a function that has several, conditions
+// and prints if there are several, a variable that is set twice, and a loop that may end early. before has the numbers
 // of deeds in earlier blocks of code, and rebound has how often bind has found each name.
 func keepSole(f *voice.Facts, before map[string]int, tokens []python.Token, rebound map[string]int) {
 	words, set, returns := map[string]int{}, map[string]int{}, map[string]int{}

@@ -20,14 +20,14 @@ type quantity struct {
 	fact     bool // a text that gives the same information also has it
 }
 
-// A unit has a name and, if it can be expressed in other units, its size in the smallest of them.
+// A unit has a name and, if it can be expressed in other units, its size in a base unit, such as meters.
 type unit struct {
 	name string
 	size float64
 }
 
 // units has the units that quantities know. In each line the first word is the name, the second is its size in
-// seconds or other smallest units, or -, and the rest are other spellings.
+// seconds or another base unit, or -, and the rest are other spellings.
 var units = func() map[string]unit {
 	all := map[string]unit{}
 	for line := range strings.Lines(`
@@ -94,7 +94,7 @@ mph - mph
 	return all
 }()
 
-// numberWords has the numbers that English words mean. A word in loose also means a number, but may mean something
+// numberWords has the numbers that English words mean. A word in looseWords also means a number, but may mean something
 // else, so a text need not keep it.
 var (
 	numberWords = func() map[string]float64 {

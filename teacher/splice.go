@@ -135,7 +135,7 @@ func splitFences(text string) (out []piece) {
 // it.
 var lateClosing = regexp.MustCompile("\n[ \\t]+(?:```+|~~~+)\\s*$")
 
-// dedent removes from each line the part of an indent that it has.
+// dedent removes from each line as much of the beginning of an indent as the line starts with.
 func dedent(text, indent string) string {
 	if indent == "" {
 		return text

@@ -188,7 +188,7 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 // choose chooses a phrase whose condition holds, whose slots have values, that this draft has not used, and that
 // names nothing in backticks that it has named: one remark about a name is enough. It prefers one that repeats no
 // slot, condition or marked word. If only phrases of an otherwise section fit, it chooses among those, with slots if
-// it can. If none does, it chooses one without slots and conditions.
+// it can. If none of these fits either, it chooses one without slots and conditions.
 func (w *writer) choose(pool []*phrase) *phrase {
 	w.pool, w.best, w.otherwise = w.pool[:0], w.best[:0], w.otherwise[:0]
 	for _, p := range pool {

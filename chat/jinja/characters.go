@@ -6,7 +6,7 @@ import (
 )
 
 // isTitle reports whether words start with upper case letters and continue with lower case ones, with at least one
-// letter in all.
+// of them in all.
 func isTitle(s string) bool {
 	inWord, found := false, false
 	for _, r := range s {

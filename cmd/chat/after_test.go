@@ -71,7 +71,7 @@ func breaking(labels ...string) func(c *chatter) (end func()) {
 	}
 }
 
-// drawing makes a drawing after the first n call f.
+// drawing makes the drawing that follows the first n call f.
 func drawing(n int, f func(c *chatter) error) func(c *chatter) (end func()) {
 	return func(c *chatter) func() {
 		was := c.display

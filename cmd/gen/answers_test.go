@@ -75,8 +75,8 @@ func TestDeviatingServers(t *testing.T) {
 	}
 }
 
-// TestUselessAnswers_StopTheRun has a server whose answers become useless, from the start or later: gen must stop
-// soon, say why, and resume once the server works, with the cost of the whole run.
+// TestUselessAnswers_StopTheRun has a server whose answers are useless, from the start or after good ones: gen must
+// stop soon, say why, and resume once the server works, with the cost of the whole run.
 func TestUselessAnswers_StopTheRun(t *testing.T) {
 	t.Parallel()
 	const most = 20 + 80 // and one of each of the 80 rows, which a busy machine may check later

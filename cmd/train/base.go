@@ -297,7 +297,7 @@ func (t *train) readData(ctx context.Context, codec infer.Codec) (*training.Set,
 	sources := t.sources()
 	sets = make([]*training.Set, len(sources))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0)) // much of reading a file is one after another
+	group.SetLimit(runtime.GOMAXPROCS(0)) // much of reading a file keeps only one core busy
 	for i, of := range sources {
 		group.Go(func() (err error) {
 			sets[i], err = training.Load(ctx, of.spec, t.sourceOptions(of), e)

@@ -65,8 +65,8 @@ func mixtureConfig(t *testing.T, layers int) string {
 	return path
 }
 
-// TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses. The test counts effects at
-// the end: in the steps, the evaluations and the checkpoints of a run.
+// TestNumberFlags_AtZero checks every flag that takes a number at 0, and what it refuses. The test counts effects
+// where they arrive: in the steps, the evaluations and the checkpoints of a run.
 func TestNumberFlags_AtZero(t *testing.T) {
 	_, flags := newOptions(io.Discard, io.Discard)
 	mixture := mixtureConfig(t, 1)

@@ -9,9 +9,9 @@ import (
 	"restyle/internal/disk"
 )
 
-// lock waits for the lock of a blob, which is the same as Python's filelock. It leaves the file there, because
-// filelock does not notice that a file was removed. On a file system without locks, two downloads at once may damage
-// the part that they share. Its hash shows that, and a damaged file never gets a name.
+// lock waits for the lock of a blob, which is the one that Python's filelock takes. It leaves the file there,
+// because filelock does not notice that a file was removed. On a file system without locks, two downloads at once may
+// damage the part that they share. Its hash shows that, and a damaged file never gets a name.
 func (r repo) lock(ctx context.Context, etag string) (*disk.File, error) {
 	if err := disk.MakeDir(r.locks, 0o777); err != nil {
 		return nil, fmt.Errorf("cannot write the cache: %w", err)

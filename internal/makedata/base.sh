@@ -6,8 +6,8 @@
 #
 # Interrupted with Ctrl-C and started again with the same WORK, it goes on where it was.
 #
-# Rows as of data/starter.parquet are joined into conversations of up to eight, and after some of them comes a question that
-# refers to the answer ("and in one line?"), so that the model answers later questions as well as the first. But for what gen
+# Rows like those of data/starter.parquet are joined into conversations of up to eight, and after some of them comes a question
+# that refers to the answer ("and in one line?"), so that the model answers later questions as well as the first. Except for what gen
 # wrote, each pass is over a round of rows of its own, drawn anew from the same kinds and topics: asked about the rows of 15
 # passes in words drawn anew, the model lost nine answers in a hundred that it gave to their own words.
 #
@@ -20,7 +20,8 @@
 # 3. All that one row of the last four says around its answer is put around another answer, of the same kind, to be learned:
 #    after that the model takes up a voice faster, and forgets less for it.
 # 4. train ends with plain prose alone, which no row had before: the model answers plainly unless it is tuned.
-# 5. The last two stages come once more, and first with rows that have a question after them alone.
+# 5. The last two stages come once more, the first of them with ten more rounds, of which it gets only the rows that have a
+#    question after them.
 #
 # The vocabulary is the one that is there. With --vocab-data data/passive_aggressive_data.json instead of --tokenizer, train
 # makes one like it, from the rows and from the words of the voice that the model is to take up.
@@ -69,7 +70,7 @@ train() { # NAME LR TALKS... -- FLAG...
     flags+=(--data "$work/$1.talks.jsonl")
     shift
   done
-  [ ! -e "$work/$name" ] || flags+=(--resume)
+  [ ! -e "$work/$name/run.json" ] || flags+=(--resume)
   once "$name" "$work/bin/train" "${flags[@]}" "${@:2}"
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// one handles the request with this body with play, and answers every other request.
+// one lets play handle the request with this body, and answers every other request.
 func one(body string, play http.HandlerFunc) http.HandlerFunc {
 	return reading(func(w http.ResponseWriter, r *http.Request) {
 		if b, _ := io.ReadAll(r.Body); string(b) == body {

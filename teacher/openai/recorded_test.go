@@ -54,7 +54,7 @@ func spellFailure(f *failure) string {
 		f.wait, f.message)
 }
 
-// limits returns how a limit of at most most requests, which wait for their first token for at most a second, moves:
+// limits returns how a limit of up to most requests, which wait for their first token for at most a second, moves:
 // after each event the limit, its mode, and base. A number is a round of answers with that rate. With q they waited
 // in the server's queue, with u they apparently did, and with w they waited for half a second or more. +3 means three
 // answers of any rate, -5/7/9 is the rejection of request 7 of 9 while 5 are in flight, and k and s are slack and
