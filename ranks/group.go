@@ -50,8 +50,8 @@ type peer struct {
 
 // A progress grows while a rank moves: it has the exchanges that the rank has started, and its ticks. All ranks have
 // the same progress at the same place in their work. Ticks are compared first: a GPU's ticks count what it has done,
-// and its exchanges only what it is to do. The less there is to do in a pass, the further the exchanges run ahead of the
-// ticks.
+// and its exchanges only what it is to do. The less there is to do in a pass, the further the exchanges run ahead of
+// the ticks.
 type progress struct{ Seq, Ticks int64 }
 
 func (p progress) compare(q progress) int {
