@@ -3,8 +3,9 @@
 // check, [Timings] those to time.
 //
 // A case tells how to run an operation and what its results should be. [Case.Check] derives all checks from it: the
-// outputs against the formula, the gradients against finite differences of the formula, fused and unfused, the kernels
-// that ran, writes outside operands and scratch memory, and on the CPU different numbers of threads against each other.
+// outputs against the formula, the gradients against finite differences of the formula or a formula of their own, fused
+// and unfused, the kernels that ran, writes outside operands and scratch memory, and on the CPU different numbers of
+// threads against each other.
 package opcheck
 
 import (

@@ -63,17 +63,17 @@ func (c *Case) placeAgain(first *Run) (*Run, error) {
 	}
 	r.At, r.given = first.At, first.given
 	for i, p := range c.placements() {
+		if p.given {
+			r.d.UploadBytes(r.X[p.Name], r.given[p.Name])
+		}
 		r.fill(i, p)
 	}
 	return r, nil
 }
 
-// fill stores what is given, or NaN, and the guard after it.
+// fill stores NaN in what is not given, and the guard after it.
 func (r *Run) fill(i int, p placement) {
-	x := r.X[p.Name]
-	if b := r.given[p.Name]; b != nil {
-		r.d.UploadBytes(x, b)
-	} else {
+	if x := r.X[p.Name]; !p.given {
 		r.d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
 	}
 	r.d.UploadBytes(r.guards[i].x, bytes.Repeat([]byte{guardByte}, guardSize))

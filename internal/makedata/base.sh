@@ -8,8 +8,8 @@
 #
 # Rows like those of data/starter.parquet are joined into conversations of up to eight, and after some of them comes a question
 # that refers to the answer ("and in one line?"), so that the model answers later questions as well as the first. Except for what gen
-# wrote, each pass is over a round of rows of its own, drawn anew from the same kinds and topics: asked about the rows of 15
-# passes in words drawn anew, the model lost nine answers in a hundred that it gave to their own words.
+# wrote, each pass is over a round of rows of its own, drawn anew from the same kinds and topics: a model that had read the
+# same rows in 15 passes answered 98% of 700 of them as they do, and 90% of 700 others.
 #
 # 1. train makes a new model learn the rows as they are, questions and answers: what to write.
 # 2. gen writes plain prose around the code of every row (plain.style), and around that of many as a pirate and as a radio

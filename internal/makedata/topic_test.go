@@ -258,6 +258,31 @@ func TestBuildTyped(t *testing.T) {
 	}
 }
 
+// TestWays checks that all lines of a way have the slot it or none of them, and that each way is used.
+func TestWays(t *testing.T) {
+	all, err := ways()
+	expect.OK(t, err)
+	topics, err := readTopics()
+	expect.OK(t, err)
+	used := map[string]bool{}
+	for _, topic := range topics {
+		for _, f := range topic.Then {
+			for _, w := range f.Ways {
+				used[w.lines[0]] = true
+			}
+		}
+	}
+	for name, lines := range all {
+		slots := 0
+		for _, line := range lines {
+			slots += strings.Count(line, itSlot)
+		}
+		if slots != 0 && slots != len(lines) || !used[lines[0]] {
+			t.Errorf("way %s: %d lines with %d slots, used: %t", name, len(lines), slots, used[lines[0]])
+		}
+	}
+}
+
 func FuzzReadTopics(f *testing.F) {
 	f.Add(topicText)
 	f.Add("-- a/then1 --\n-- a/draw --\nx = [\"a\"] | names 1 1\n")
