@@ -164,8 +164,8 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 
 // learned is the loss after the eighth step of that run: on a CPU 2.2750, 2.2758, 2.2746 and 2.2754 in bf16, without
 // vector instructions, with AVX2, AVX-512 and AVX-512 BF16, and 2.2759 in fp32. learnedWithin, a share of it, is the
-// tolerance for other devices: that of earlier weights, whose loss with AMX was 0.09% off, and a third of what 5% of the
-// learning rate change, which is 1.4 to 1.6%.
+// tolerance for other devices: that of earlier weights, whose loss with AMX was 0.09% off, and a third of what 5% of
+// the learning rate change, which is 1.4 to 1.6%.
 const learned, learnedWithin = 2.2752, 0.0045
 
 // learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
