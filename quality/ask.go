@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"restyle/chat"
 	"restyle/data"
@@ -14,6 +15,7 @@ import (
 	"restyle/dataset/training"
 	"restyle/hf/hub"
 	"restyle/infer"
+	"restyle/infer/batch"
 	"restyle/internal/cli"
 	"restyle/internal/models"
 	"restyle/kernels"
@@ -31,8 +33,13 @@ type side struct {
 	device  *kernels.Device
 	engine  *infer.Engine
 	encoder *training.Encoder
-	limit   int            // maximum number of tokens of an answer
-	before  []chat.Message // the last After questions, and the model's answers to them
+	limit   int // maximum number of tokens of an answer
+
+	pool    *model.Pool
+	answers *batch.Batch
+	turn    sync.Mutex // of the device: a step of the answers, or a loss
+
+	before []chat.Message // the last After questions, and the model's answers to them
 }
 
 // open opens a model on a device of its own, so that two models can work in parallel: a small model uses only one
@@ -43,29 +50,70 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 	if err != nil {
 		return nil, err
 	}
-	e, err := o.load(ctx, d, h, m)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s model %s: %w", m.Label, m.Name, err), d.Close())
+	s := &side{Model: m, device: d, limit: o.MaxTokens}
+	if err := s.load(ctx, o, h); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s model %s: %w", m.Label, m.Name, err), s.close())
 	}
-	seq := min(longestLoss, e.Model.Config().Positions())
-	return &side{
-		Model: m, device: d, engine: e, limit: o.MaxTokens,
-		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Template: e.Template, Seq: seq},
-	}, nil
+	return s, nil
 }
 
-func (o *Options) load(ctx context.Context, d *kernels.Device, h *hub.Hub, m Model) (*infer.Engine, error) {
-	c, adapter, err := models.OpenTuned(ctx, h, m.Name, m.On)
+// load loads the model's weights, and makes room for its answers.
+func (s *side) load(ctx context.Context, o *Options, h *hub.Hub) error {
+	c, adapter, err := models.OpenTuned(ctx, h, s.Name, s.On)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
 	defer adapter.Close()
-	return infer.Load(ctx, d, c, infer.OpenOptions{DType: o.DType, Adapter: adapter, Template: o.Template,
-		MaxTokens: longestLoss})
+	codec, err := infer.CodecOf(c, o.Template)
+	if err != nil {
+		return err
+	}
+	s.engine, err = infer.Load(ctx, s.device, c, infer.OpenOptions{DType: o.DType, Adapter: adapter,
+		Template: o.Template, MaxTokens: longestLoss})
+	if err != nil {
+		return err
+	}
+	config := s.engine.Model.Config()
+	s.encoder = &training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template,
+		Seq: min(longestLoss, config.Positions())}
+	if s.pool, err = newPool(s.device, s.engine, o.sequences(s.device)); err != nil {
+		return err
+	}
+	s.answers = batch.New(s.pool, codec, config.Vocab, batch.Options{Context: s.engine.Context, Device: &s.turn,
+		Queue: max(o.sequences(s.device), 1)})
+	return nil
 }
 
-func (s *side) close() error { return errors.Join(s.engine.Close(), s.device.Close()) }
+// newPool makes room for the keys and values of some answers at once: usualTokens each, and half of the free memory at
+// most, but enough for one of any length. Answers that need more wait for each other.
+func newPool(d *kernels.Device, e *infer.Engine, sequences int) (*model.Pool, error) {
+	const stepTokens, usualTokens = 512, 1024
+	po := model.PoolOptions{Blocks: 1, Rows: max(stepTokens, sequences), Pieces: sequences, Context: e.Context}
+	block, rest, err := e.Model.PoolBytes(po)
+	if err != nil {
+		return nil, err
+	}
+	po.Blocks = sequences * usualTokens / model.PoolBlock
+	if free, _, known := d.Free(); known {
+		po.Blocks = min(po.Blocks, (free-rest)/2/block)
+	}
+	po.Blocks = max(po.Blocks, (e.Context+model.PoolBlock-1)/model.PoolBlock)
+	return e.Model.NewPool(po)
+}
+
+func (s *side) close() (err error) {
+	if s.answers != nil {
+		s.answers.Close()
+	}
+	if s.pool != nil {
+		err = s.pool.Close()
+	}
+	if s.engine != nil {
+		err = errors.Join(err, s.engine.Close())
+	}
+	return errors.Join(err, s.device.Close())
+}
 
 // ask asks the model a question, after up to that many others and those that the question itself has before it, and
 // computes its loss on the reference answer. If ctx ends, ask returns the answer so far.
@@ -88,7 +136,9 @@ func (s *side) ask(ctx context.Context, q data.Question, after int) *Answer {
 	if failed != nil {
 		a.Error = failed.Error()
 	}
-	s.before = conversation[max(len(conversation)-2*after, 0):]
+	if after > 0 { // only then one question is asked after the other
+		s.before = conversation[max(len(conversation)-2*after, 0):]
+	}
 	return a
 }
 
@@ -98,19 +148,19 @@ func (s *side) answer(ctx context.Context, a *Answer, conversation []chat.Messag
 	if err != nil {
 		return cli.NameFlag(err)
 	}
-	g, err := s.engine.Start(prompt.IDs, infer.Options{MaxTokens: s.limit})
+	g, err := s.answers.Start(batch.Request{Prompt: prompt.IDs, Options: infer.Options{MaxTokens: s.limit}})
 	if err != nil {
 		return err
 	}
+	defer g.Close()
 	var text strings.Builder
 	for g.Next(ctx) {
-		text.WriteString(g.Text())
+		text.WriteString(g.Token().Text)
 	}
 	r := g.Result()
 	a.Text = text.String()
 	a.Reason = r.Reason
 	a.Tokens = len(r.IDs)
-	a.seconds = r.Total.Seconds()
 	return g.Err()
 }
 
@@ -124,6 +174,8 @@ func (s *side) loss(a *Answer, conversation []chat.Message, reference string) er
 	if len(x.IDs) == 0 { // the question itself is already too long
 		return nil
 	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	l, err := s.engine.Model.Loss(model.Batch{IDs: x.IDs, Labels: x.Labels})
 	if err != nil {
 		return err

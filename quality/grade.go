@@ -40,8 +40,6 @@ type Answer struct {
 
 	Loss       float64 `json:"loss"` // sum over the tokens of the reference answer, in nats
 	LossTokens int     `json:"loss_tokens"`
-
-	seconds float64 // time to generate the answer
 }
 
 // A Row is a question with its answers by label.

@@ -50,7 +50,7 @@ type ModelReport struct {
 	Turns   Metrics `json:"turns,omitzero"`   // that refer to the answer before
 	Prose   Metrics `json:"prose,omitzero"`   // to be answered without code
 
-	TokensPerSecond float64 `json:"tokens_per_second"` // of answers, including prefill, while the other model works too
+	TokensPerSecond float64 `json:"tokens_per_second"` // of all answers, including prefill and losses, while the other model works too
 }
 
 // groups are the groups of questions, in the order of the table.
@@ -91,13 +91,12 @@ func (r *Report) count() {
 			*g.metrics(m) = metricsOf(r.answers(m.Label, g.has), r.ToneThreshold)
 		}
 		models[m.Label] = m
-		tokens, seconds := 0, 0.0
+		tokens := 0
 		for _, row := range r.Rows {
 			tokens += row.Answers[m.Label].Tokens
-			seconds += row.Answers[m.Label].seconds
 		}
-		if seconds > 0 {
-			m.TokensPerSecond = float64(tokens) / seconds
+		if r.AskSeconds > 0 {
+			m.TokensPerSecond = float64(tokens) / r.AskSeconds
 		}
 	}
 	r.Thresholds = checkThresholds(models[Base], models[Tuned])

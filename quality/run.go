@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"restyle/data"
 	"restyle/grade"
 	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/internal/sidebyside"
+	"restyle/kernels"
 	"restyle/tensor"
 	"restyle/voice"
 )
@@ -32,6 +36,7 @@ type Options struct {
 	Models    []Model         // one or two, with different labels
 	Questions []data.Question // in order
 	After     int             // asked before each in one conversation: the ones before it; 0: each in a new one
+	Sequences int             // questions asked at once, unless After is set; 0: 16 on a CPU, 64 on a GPU
 	MaxTokens int             // maximum tokens of an answer, at least 1
 	Style     *voice.Style    // whose tone is scored
 	Python    string          // the Python 3 that runs answers; "" runs none
@@ -60,6 +65,19 @@ func (o *Options) threads() int {
 	return max(n/len(o.Models), 1)
 }
 
+// sequences returns how many questions are asked at once.
+func (o *Options) sequences(d *kernels.Device) int {
+	switch {
+	case o.After > 0:
+		return 1
+	case o.Sequences > 0:
+		return o.Sequences
+	case d.IsCPU():
+		return 16
+	}
+	return 64
+}
+
 // run runs code with checks.
 func (o *Options) run(ctx context.Context, trials []grade.Trial) ([]grade.Verdict, error) {
 	if o.Unprotected {
@@ -75,7 +93,7 @@ func (o *Options) progress(doing, what string, share float64) {
 }
 
 // Run asks every model every question and grades the answers. The models answer in parallel, by greedy decoding, with
-// chat's prompts.
+// chat's prompts. An answer depends only on its conversation: see package batch.
 //
 // If ctx ends early, the report covers the questions that all models have answered so far, and Complete is false. If
 // there are none, Run returns ctx's error. It is an error if a model cannot be opened, if Python does not run, or if
@@ -104,23 +122,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	start := time.Now()
-	for i, q := range o.Questions {
-		o.progress("asking", fmt.Sprintf("question %d of %d", i+1, r.Of), float64(i)/float64(r.Of))
-		answers := make([]*Answer, len(sides))
-		var wait sync.WaitGroup
-		for j, s := range sides {
-			wait.Go(func() { answers[j] = s.ask(ctx, q, o.After) })
-		}
-		wait.Wait()
-		if ctx.Err() != nil {
-			break
-		}
-		row := Row{Question: q, Answers: map[string]*Answer{}}
-		for j, s := range sides {
-			row.Answers[s.Label] = answers[j]
-		}
-		r.Rows = append(r.Rows, row)
-	}
+	r.Rows = o.ask(ctx, sides)
 	if r.Questions = len(r.Rows); r.Questions == 0 && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -137,6 +139,42 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.count()
 	return r, nil
+}
+
+// ask asks all models the questions. If ctx ends, it returns those that all models have answered.
+func (o *Options) ask(ctx context.Context, sides []*side) []Row {
+	of := len(o.Questions)
+	all := make([]Row, of)
+	var counting sync.Mutex // of done and the calls of Progress
+	done := 0
+	tell := func() { o.progress("asking", fmt.Sprintf("%d of %d questions", done, of), float64(done)/float64(of)) }
+	tell()
+	var asking errgroup.Group
+	asking.SetLimit(o.sequences(sides[0].device))
+	for i, q := range o.Questions {
+		asking.Go(func() error {
+			answers := make([]*Answer, len(sides))
+			var wait sync.WaitGroup
+			for j, s := range sides {
+				wait.Go(func() { answers[j] = s.ask(ctx, q, o.After) })
+			}
+			wait.Wait()
+			counting.Lock()
+			defer counting.Unlock()
+			if ctx.Err() != nil {
+				return nil
+			}
+			all[i] = Row{Question: q, Answers: map[string]*Answer{}}
+			for j, s := range sides {
+				all[i].Answers[s.Label] = answers[j]
+			}
+			done++
+			tell()
+			return nil
+		})
+	}
+	_ = asking.Wait() // an answer's error is in the answer
+	return slices.DeleteFunc(all, func(row Row) bool { return row.Answers == nil })
 }
 
 // openAll opens the models. The caller must close those that it returns, even after an error.

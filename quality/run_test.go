@@ -57,7 +57,8 @@ func TestRun(t *testing.T) {
 	expect.OK(t, err)
 	if want := []string{
 		"opening " + tinyBase, "opening " + tinyTuned,
-		"asking question 1 of 3", "asking question 2 of 3", "asking question 3 of 3", "grading 6 answers",
+		"asking 0 of 3 questions", "asking 1 of 3 questions", "asking 2 of 3 questions", "asking 3 of 3 questions",
+		"grading 6 answers",
 	}; !cmp.Equal(want, told) {
 		t.Errorf("it told of %q", told)
 	}
@@ -91,14 +92,13 @@ func TestRun(t *testing.T) {
 		got.Seen.Right != nil {
 		t.Errorf("%+v", got)
 	}
-	// Each model gives the same answers on its own, on any number of threads.
-	o.Models, o.Threads, o.Progress = both[1:], 3, nil
+	// Each model gives the same answers on its own, one at a time, on any number of threads.
+	o.Models, o.Threads, o.Sequences, o.Progress = both[1:], 3, 1, nil
 	alone, err := Run(t.Context(), o)
 	expect.OK(t, err)
 	for i := range questions {
 		got, want := *alone.Rows[i].Answers[Tuned], *r.Rows[i].Answers[Tuned]
-		got.seconds, want.seconds = 0, 0
-		if !cmp.Equal(want, got, cmp.AllowUnexported(Answer{})) {
+		if !cmp.Equal(want, got) {
 			t.Errorf("alone it says %+v, and with the other %+v", got, want)
 		}
 	}
@@ -215,6 +215,7 @@ func TestRun_Stopped(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		o := options(t, both...)
+		o.Sequences = 1
 		o.Progress = func(doing, what string, _ float64) {
 			if ctx.Err() != nil && doing == "asking" {
 				t.Errorf("stopped at %s, it asks %s", question, what)
@@ -225,11 +226,11 @@ func TestRun_Stopped(t *testing.T) {
 		}
 		return Run(ctx, o)
 	}
-	r, err := stopAt("question 3 of 3")
+	r, err := stopAt("2 of 3 questions")
 	if err != nil || r.Complete || r.Questions != 2 || r.Models[0].Seen.Answers != 2 || r.Models[1].Unseen.Answers != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if r, err := stopAt("question 1 of 3"); err != context.Canceled || r != nil {
+	if r, err := stopAt("0 of 3 questions"); err != context.Canceled || r != nil {
 		t.Errorf("before the first answer: %v, %+v", err, r)
 	}
 }
