@@ -59,8 +59,8 @@ func losses(t testing.TB, out string) (list []float64) {
 	return list
 }
 
-// TestRanks_LearnTheSame trains on one rank and on several, each twice: the losses agree, and a repeat has the same
-// bits. Eight steps over 12 examples by 5 have two of 5 and one of 2, in which a third rank has none.
+// TestRanks_LearnTheSame trains on one rank and on several: the losses agree, and a repeat has the same bits. Six steps
+// over 12 examples by 5 have two of 5 and one of 2, in which a third rank has none.
 func TestRanks_LearnTheSame(t *testing.T) {
 	data, uneven := rows(t, 12), unevenRows(t)
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestRanks_LearnTheSame(t *testing.T) {
 		{"fp16", 2, "--dtype fp16 --optimizer adamw", 2e-3}, // 8 times as exact as bf16
 		// Layers share memory for gradients, and of eleven passes the third rank has three.
 		{"mixture", 3, "--dtype fp32 --optimizer adamw --balance-loss 0 --shard gradients --accumulate 11 --seq 40 " +
-			"--tokenizer " + tinyBase + " --from-scratch " + mixtureConfig(t, 5), 3e-5},
+			"--max-steps 3 --tokenizer " + tinyBase + " --from-scratch " + mixtureConfig(t, 5), 3e-5},
 		{"packing", 2, "--packing --dtype fp32 --optimizer adamw --max-steps 3 --seq 40", 2e-4},
 	} {
 		t.Run(fmt.Sprint(c.name, c.size), func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRanks_LearnTheSame(t *testing.T) {
 			train := func(name string, more ...string) []float64 {
 				out := filepath.Join(t.TempDir(), name)
 				args := []string{"--out", out, "--benchmark-log=", "--device", "cpu", "--batch", "1",
-					"--accumulate", "5", "--epochs", "0", "--max-steps", "8", "--seq", "128", "--lr", "1e-3", "--val", "0",
+					"--accumulate", "5", "--epochs", "0", "--max-steps", "6", "--seq", "128", "--lr", "1e-3", "--val", "0",
 					"--samples", "0"}
 				if c.name != "mixture" {
 					args = append(args, "--model", tinyBase)
@@ -124,15 +124,15 @@ func TestRanks_LearnTheSame(t *testing.T) {
 				}
 			}
 			one, several := train("one"), train("several", "--ranks", fmt.Sprint(c.size))
-			if again := train("again", "--ranks", fmt.Sprint(c.size)); fmt.Sprint(again) != fmt.Sprint(several) {
-				t.Errorf("the losses are %v, and of a repeat %v", several, again)
-			}
-			if !bytes.Equal(states[1], states[2]) || c.tolerance == 0 && !bytes.Equal(states[0], states[1]) {
-				t.Error("the optimizer's state or the model has other bits")
-			}
 			like("several ranks, want those of one", several, one, c.tolerance)
 			if c.tolerance == 0 {
 				like("ordered sums, want those of others", one, train("unordered", "--same-bits=false"), 2e-2)
+			} else {
+				like("a repeat", train("again", "--ranks", fmt.Sprint(c.size)), several, 0)
+				states = states[1:]
+			}
+			if !bytes.Equal(states[0], states[1]) {
+				t.Error("the optimizer's state or the model has other bits")
 			}
 		})
 	}
@@ -369,9 +369,11 @@ func TestRanks_Emulated(t *testing.T) {
 		size, flags string
 		tolerance   float64
 	}{
-		{"2", "--dtype fp32 --optimizer adamw --val 0.2 --eval-every 1", 1e-4},
+		// The loss after the second step shows what the ranks summed in both.
+		{"2", "--dtype fp32 --optimizer adamw --val 0.2", 1e-4},
 		// Without room for wider ones, each rank has three passes.
-		{"2", "--dtype fp32 --optimizer adamw --shard gradients --batch 1 --accumulate 6 --max-memory 34.95MiB", 1e-4},
+		{"2", "--dtype fp32 --optimizer adamw --shard gradients --batch 1 --accumulate 6 --max-memory 34.95MiB " +
+			"--val 0.2", 1e-4},
 		{"2", "--same-bits --shard weights --val 0.2 --eval-every 1 --lr 1", 0}, // the first are the best
 		{"3", "--same-bits", 0},
 	} {
@@ -383,7 +385,7 @@ func TestRanks_Emulated(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "out")
 				args := []string{"--from-scratch", config, "--tokenizer", tinyBase, "--data", data, "--out", out,
 					"--benchmark-log=", "--device", "emulated",
-					"--epochs", "0", "--max-steps", "3", "--lr", "1e-2", "--seq", "64", "--val", "0", "--samples", "0"}
+					"--epochs", "0", "--max-steps", "2", "--lr", "1e-2", "--seq", "64", "--val", "0", "--samples", "0"}
 				o := process(t, cli.Done, append(append(args, strings.Fields(c.flags)...), "--ranks", size)...)
 				note := "NCCL 2.28.7 sums gradients over " + size + " GPUs"
 				models[i] = readFile(t, filepath.Join(out, "model.safetensors"))
