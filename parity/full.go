@@ -2,6 +2,7 @@ package parity
 
 import (
 	"fmt"
+	"slices"
 
 	"restyle/hf"
 	"restyle/kernels"
@@ -193,7 +194,7 @@ func (m *fullFolder) quick() []stage {
 			}
 			return m.close()
 		}})
-		if m.o.whole != 0 && m.o.whole != t {
+		if m.o.whole != nil && !slices.Contains(m.o.whole, t) {
 			continue
 		}
 		work = append(work, stage{"weights", 0.5, func() error {

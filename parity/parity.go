@@ -39,7 +39,7 @@ type Options struct {
 	Note func(line string)
 
 	mistake mistake
-	whole   tensor.DType // the only type in which Quick runs all layers; 0: both
+	whole   []tensor.DType // the types in which Quick runs all layers; nil: both
 }
 
 // A mistake is an error that a test makes on purpose, to check that Run finds it.
