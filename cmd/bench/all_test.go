@@ -90,7 +90,7 @@ func TestStopped_SaysWhatIsMeasured(t *testing.T) {
 	}
 	// If nothing is missing, it was not stopped.
 	for _, args := range []string{"kernels --op topk --seconds 0.01 --iterations 1",
-		"infer --config small --lengths 1 --tokens 1 --fused all"} {
+		"infer --config " + tinyModel(t) + " --lengths 1 --tokens 1 --fused all"} {
 		all := append(strings.Fields(args), "--device", "cpu", "--out", t.TempDir())
 		for _, ctx := range []context.Context{t.Context(), ctx} {
 			var out, errs bytes.Buffer

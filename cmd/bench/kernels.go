@@ -148,6 +148,9 @@ func (o *kernelOptions) measure(ctx context.Context, s *session, d *kernels.Devi
 		return err
 	}
 	for i, t := range missing {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		rows := kernelRows(t)
 		s.status.Draw(fmt.Sprintf("%d%%: %s", 100*i/len(missing), t.ID()))
 		ceiling, err := ceilingOf(d, t.Type)

@@ -188,6 +188,9 @@ func (o *layerOptions) measure(ctx context.Context, s *session, d *kernels.Devic
 				if !slices.ContainsFunc(l.rows, func(r results.Row) bool { return !table.Done(r) }) {
 					continue
 				}
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
 				s.status.Draw(fmt.Sprintf("%s, %d tokens, %s", shape.name, tokens, pass))
 				ceiling, err := ceilingOf(d, o.t)
 				if err != nil {
