@@ -118,6 +118,7 @@ func TestNumberFlags_AtZero(t *testing.T) {
 		"precompile": {(&precompileOptions{stepOptions: newStepOptions()}).flags(io.Discard, io.Discard), nil},
 		"quality": {newQualityOptions().flags(io.Discard, io.Discard), map[string]clitest.Number{
 			"max-tokens": {}, "after": runs(quality + "--after 0"), "threads": runs(quality + "--threads 0"),
+			"sequences": runs(quality + "--sequences 0"),
 			"limit": {Zero: func(t *testing.T) {
 				for n, want := range map[string]string{"0": "asked  3 of 3 questions", "1": "asked  2 of 2 questions"} {
 					if said := done(t, quality+"--limit "+n); !strings.Contains(said, want) {

@@ -280,12 +280,12 @@ func TestInterrupted_AtEachStage(t *testing.T) {
 	}
 }
 
-// TestQuality_AsksBothModels stops at the third question: the closing table counts the answers to the first two.
+// TestQuality_AsksBothModels stops after two questions: the closing table counts the answers to these.
 func TestQuality_AsksBothModels(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	const tiny = "../../infer/testdata/tiny/base"
-	status := &cli.StatusLine{W: &drawn{text: "asking: question 3 of", found: stop}, Width: func() int { return 80 }}
+	status := &cli.StatusLine{W: &drawn{text: "asking: 2 of", found: stop}, Width: func() int { return 80 }}
 	var said strings.Builder
 	err := options{weights: "int8", rounding: "nearest", quality: true}.quantize(ctx, tiny,
 		filepath.Join(t.TempDir(), "out"), &said, status)
