@@ -168,7 +168,7 @@ func starterRows(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o600)
+	return disk.Write(path, text, 0o600)
 }
 
 // trained runs this command on the embedded model and these rows, and returns the run's summary.
