@@ -84,9 +84,25 @@ static void jump(ucontext_t *c, void (*to)(), char *sp) {
 #error "the emulated GPU has fibers for x86-64 and arm64"
 #endif
 
+// step is from one thread of a warp to the one that runs after it.
+static int step() { return backwards ? -1 : 1; }
+
+// go_on lets a thread continue, and stores where the running code does.
+static void go_on(int thread, void **from) {
+	running = thread;
+	runtime->threadIdx = fibers[thread].index;
+	emulated_switch(from, fibers[thread].sp);
+}
+
+// wait_in lets the next lane of the warp continue that can, or the scheduler if there is none. Lanes that reach an
+// operation one after the other return from here to the same place, which the CPU then predicts.
 static void wait_in(fiber_state s) {
 	fiber &f = fibers[running];
 	f.state = s;
+	const int first = running / 32 * 32, end = std::min(first + 32, threads);
+	for (int i = running + step(); fault.empty() && i >= first && i < end; i += step()) {
+		if (fibers[i].state == READY) return go_on(i, &f.sp);
+	}
 	emulated_switch(&f.sp, scheduler);
 }
 
@@ -119,6 +135,10 @@ static void fiber_main() {
 
 static char *stack_end(int thread) { return stacks + (size_t)(thread + 1) * STACK; }
 
+// stack_top is where a thread's stack begins: not at the same place in each, or the cache, which finds a line by the low
+// bits of its address, would hold those of few threads.
+static char *stack_top(int thread) { return stack_end(thread) - thread % 64 * 9 * 64; }
+
 // prepare_stacks allocates the stacks that a thread block needs and that do not exist yet. It returns false if there is
 // no memory.
 static bool prepare_stacks() {
@@ -138,7 +158,7 @@ static bool prepare_stacks() {
 // prepare lets a fiber start at fiber_main.
 static void prepare(int thread) {
 	fiber &f = fibers[thread];
-	void **const frame = (void **)stack_end(thread) - FRAME;
+	void **const frame = (void **)stack_top(thread) - FRAME;
 	memset(frame, 0, FRAME * sizeof *frame);
 	frame[RETURN] = (void *)fiber_main;
 	waited[thread] = false;
@@ -174,15 +194,16 @@ void mma(float *d, const uint32_t *a, const uint32_t *b, bool f16) {
 	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
 	const emulated_lanes *all = meet(~0u, mine, 6);
 	const int g = running % 32 / 4, t = running % 4;
-	for (int i = 0; i < 4; i++) {
-		const int low = i / 2, column = 2 * t + i % 2; // low: of the rows from 8 on
-		double sum = 0; // exact but for numbers far apart: as on a GPU, their order is no matter
-		for (int k = 0; k < 16; k++) {
-			const uint32_t x = all->given[4 * g + k % 8 / 2][low + k / 8 * 2], y = all->given[4 * column + k % 8 / 2][4 + k / 8];
-			sum += (double)element(x, k % 2, f16) * element(y, k % 2, f16);
+	float x[2][16], y[2][16]; // rows g and g + 8 of a, columns 2 t and 2 t + 1 of b
+	for (int k = 0; k < 16; k++)
+		for (int i = 0; i < 2; i++) {
+			x[i][k] = element(all->given[4 * g + k % 8 / 2][i + k / 8 * 2], k % 2, f16);
+			y[i][k] = element(all->given[4 * (2 * t + i) + k % 8 / 2][4 + k / 8], k % 2, f16);
 		}
-		d[i] += (float)sum;
-	}
+	double sums[4] = {}; // exact but for numbers far apart: as on a GPU, their order is no matter
+	for (int k = 0; k < 16; k++)
+		for (int i = 0; i < 4; i++) sums[i] += (double)x[i / 2][k] * y[i % 2][k];
+	for (int i = 0; i < 4; i++) d[i] += (float)sums[i];
 }
 
 // mma_tf32 is m16n8k8.
@@ -329,7 +350,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
 		return before.sa_sigaction(signal, info, context);
 	}
 	fault = "no memory at " + hex((uintptr_t)info->si_addr);
-	jump((ucontext_t *)context, faulted, stack_end(running));
+	jump((ucontext_t *)context, faulted, stack_top(running));
 }
 
 // run_warp runs the threads of a warp until each has ended or waits for threads of other warps.
@@ -337,10 +358,8 @@ static void run_warp(int first) {
 	const int count = std::min(32, threads - first);
 	do {
 		for (int n = 0; n < count; n++) {
-			running = first + (backwards ? count - 1 - n : n);
-			if (fibers[running].state != READY) continue;
-			runtime->threadIdx = fibers[running].index;
-			emulated_switch(&scheduler, fibers[running].sp);
+			const int thread = first + (backwards ? count - 1 - n : n);
+			if (fibers[thread].state == READY) go_on(thread, &scheduler);
 			if (!fault.empty()) return;
 		}
 	} while (release_warp(first));
