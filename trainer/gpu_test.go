@@ -68,7 +68,7 @@ func TestGPULearns(t *testing.T) {
 	}
 	cudatest.Set(t, "LATE=1") // the emulated GPU runs nothing until something waits for it
 	s := tinySettings()
-	s.Epochs, s.MaxSteps, s.DType, s.EvalEvery, s.SaveEvery = 0, 8, tensor.F32, 8, 8
+	s.Epochs, s.MaxSteps, s.DType, s.EvalEvery, s.SaveEvery = 0, 3, tensor.F32, 3, 3
 	steps := func(r *Run) []Step {
 		list, err := report.ReadMetrics[Step](filepath.Join(finish(t, r, "").Dir, "metrics.jsonl"))
 		expect.OK(t, err)
