@@ -60,21 +60,25 @@ func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) flo
 					continue
 				}
 				g := dy[(i*m.Heads+h)*n:][:n]
+				dq, dqSizes := dx[i*w+h*n:][:n], sizes[i*w+h*n:][:n]
 				delta, deltaSize := dot(g, out), 0.0
 				for e := range n {
 					deltaSize += math.Abs(g[e] * out[e])
 				}
 				for j := first; j <= last; j++ {
-					dp := round(dot(g, x[j*w+vc:][:n]))
+					k, v := x[j*w+kc:][:n], x[j*w+vc:][:n]
+					dk, dkSizes := dx[j*w+kc:][:n], sizes[j*w+kc:][:n]
+					dv, dvSizes := dx[j*w+vc:][:n], sizes[j*w+vc:][:n]
+					dp := round(dot(g, v))
 					ds := round(round(p[j]*(dp-delta)) * scale)
 					size := p[j] * (math.Abs(dp) + deltaSize) * scale
 					for e := range n {
-						dx[i*w+h*n+e] += ds * x[j*w+kc+e]
-						dx[j*w+kc+e] += ds * q[e]
-						dx[j*w+vc+e] += p[j] * g[e]
-						sizes[i*w+h*n+e] += size * math.Abs(x[j*w+kc+e])
-						sizes[j*w+kc+e] += size * math.Abs(q[e])
-						sizes[j*w+vc+e] += p[j] * math.Abs(g[e])
+						dq[e] += ds * k[e]
+						dk[e] += ds * q[e]
+						dv[e] += p[j] * g[e]
+						dqSizes[e] += size * math.Abs(k[e])
+						dkSizes[e] += size * math.Abs(q[e])
+						dvSizes[e] += p[j] * math.Abs(g[e])
 					}
 				}
 			}
