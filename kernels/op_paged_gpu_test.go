@@ -92,7 +92,7 @@ func checkPaged(t *testing.T, d *Device, dtype tensor.DType, s AttentionSpec) {
 		t.Errorf("there is a NaN, %v", err)
 	}
 	for _, list := range [][]int{span(0, rows), {0}, {15}, {16}, {255}, {256}, {299}, {339, 299, 5, 300, 6, 7},
-		span(90, 220), append(append(span(3, 40), 310, 337), span(240, 299)...)} {
+		span(210, 270), append(append(span(3, 40), 310, 337), span(240, 299)...)} {
 		for _, parts := range []int{productRoom, 0} {
 			if len(list) == rows && parts == productRoom {
 				continue // which is how want was computed
