@@ -135,8 +135,8 @@ static void fiber_main() {
 
 static char *stack_end(int thread) { return stacks + (size_t)(thread + 1) * STACK; }
 
-// stack_top is where a thread's stack begins: not at the same place in each, or the cache, which finds a line by the low
-// bits of its address, would hold those of few threads.
+// stack_top is where a thread's stack begins. It differs from thread to thread in the low bits of the address, by which
+// the cache finds a line: otherwise it would hold the stacks of few threads.
 static char *stack_top(int thread) { return stack_end(thread) - thread % 64 * 9 * 64; }
 
 // prepare_stacks allocates the stacks that a thread block needs and that do not exist yet. It returns false if there is
