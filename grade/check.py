@@ -33,7 +33,7 @@ for _name in "bisect calendar contextlib dataclasses functools heapq itertools r
 CASE, RESULT, PROBLEM, FROM, TO = range(5)
 REFUSED = 125  # the exit status if there is no sandbox: see internal/sandbox
 SECONDS = 3  # of the processor, a process; grade.go ends a case after less time than that
-MEMORY = 512 << 20  # of one process; grade.go looks after that of all together
+MEMORY = 512 << 20  # of one process; grade.go limits the memory of all together
 FILES = 64  # that a process has open, with its pipes and pairs of sockets
 PROCESSES = 24  # with their threads
 PRINTED = 20_000
@@ -207,7 +207,7 @@ def judge(text, peer, say):
 
 
 def receive(control):
-    """Make the descriptors of the next case those of this process, and tell whether there is one."""
+    """Make the next case's descriptors this process's own, and tell whether there is a next case."""
     data, rights, _, _ = control.recvmsg(1, socket.CMSG_SPACE(4 * struct.calcsize("i")))
     if not data:
         return False
@@ -257,7 +257,7 @@ def system_call(number, *arguments):
 
 
 class Namespaces:
-    """Those of a case: a folder and processes that no other case has. Without a plan, it has none of its own."""
+    """The namespaces of a case: a folder and processes no other case has. Without a plan, it has none of its own."""
 
     def __init__(self, plan):
         self.apart = bool(plan)
@@ -316,7 +316,7 @@ def run(side, alone, namespaces):
     _, status = os.waitpid(child, 0)
     left = clear(child, alone)
     if side is answer:
-        os.write(TO, b"\n")  # ends a line that the child has begun
+        os.write(TO, b"\n")  # ends a line that the child has started
         lines(TO)(gone=True)
         lines(RESULT)(left=left)
     elif side:

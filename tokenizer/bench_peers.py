@@ -5,7 +5,7 @@ Llama-3 tokenizer. Needs tiktoken 0.14.0 and tokenizers 0.23.3.
     RESTYLE_REFERENCE=... python bench_peers.py
     RESTYLE_REFERENCE=... go test -run '^$' -bench 'Encode|Long|Load' ./tokenizer
 
-Run both in turns within the same minutes. The best of several rounds counts.
+Run both alternately within the same minutes. The best of several rounds counts.
 """
 import base64, json, os, time
 

@@ -69,7 +69,7 @@ func (o *inferOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Optional("fused", "all")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 	f.Add(&o.quantize, "quantize", "also time the models with quantized weights: `int8|int8x8|int4|nf4`, or several, "+
-		"separated by commas; int8x8 quantizes activations too, on a GPU those of more than eight rows")
+		"separated by commas; int8x8 also quantizes activations, on a GPU only if they have more than eight rows")
 	f.Add(&o.sync, "sync", syncHelp)
 	o.add(f)
 	return f

@@ -63,12 +63,12 @@ func (o *manyOptions) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.perNode, "per-node", "GPUs of a node")
 
 	f.Group("Measured on an H200")
-	f.Add(&o.tflops, "tflops", "TFLOP/s of passes, without the optimizer: the default is that of Llama-3.2-1B with "+
+	f.Add(&o.tflops, "tflops", "TFLOP/s of passes, without the optimizer: the default is for Llama-3.2-1B with "+
 		"8 x 2048 tokens (docs/bench/gpu.md)")
-	f.Add(&o.update, "update", "1e9 parameters per second of the norm and AdamW: the default is that of the same page")
+	f.Add(&o.update, "update", "1e9 parameters per second of the norm and AdamW: the default is from the same page")
 	f.Add(&o.memory, "memory", "memory of a GPU in GiB")
 	f.Add(&o.gather, "gather", "NCCL's bus `bandwidths` in a node of an all-gather and a reduce-scatter of 16 MiB and of "+
-		"1 GiB, GB/s: the default is that of two GPUs")
+		"1 GiB, GB/s: the default is for two GPUs")
 	f.Add(&o.allReduce, "all-reduce", "the same `bandwidths` of an all-reduce")
 
 	f.Group("Assumed")

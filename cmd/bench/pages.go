@@ -177,7 +177,7 @@ func (s *session) table(t results.Table) (*results.Table, error) {
 	s.begun = append(s.begun, t.Name)
 	table, kept, err := s.Begin(t)
 	if kept != "" {
-		fmt.Fprintf(s.status, "bench: %s: the settings are others than those of the rows there: measuring all again; "+
+		fmt.Fprintf(s.status, "bench: %s: the rows there have other settings: measuring all again; "+
 			"the old rows are in %s\n", t.Name, kept)
 	}
 	return table, err

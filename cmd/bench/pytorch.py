@@ -45,7 +45,7 @@ class Trainer:
     def __init__(self, s):
         self.s, self.device = s, device_of(s["device"])
         torch.manual_seed(0)
-        # torch_dtype is the name that older versions of transformers know, too.
+        # torch_dtype is the name that older versions of transformers also know.
         self.model = transformers.AutoModelForCausalLM.from_pretrained(s["model"], torch_dtype=torch.float32, attn_implementation="sdpa")
         self.model.to(self.device).eval()  # GPT-2's configurations have dropout by default, which restyle has not
         self.model.config.use_cache = False

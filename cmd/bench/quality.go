@@ -169,7 +169,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stderr, "bench quality: %v\n", err)
 		return cli.Failed
 	case !report.Complete:
-		fmt.Fprintf(stderr, "bench quality: stopped; the metrics are those of the %d of %d questions answered so far\n",
+		fmt.Fprintf(stderr, "bench quality: stopped; the metrics cover the %d of %d questions answered so far\n",
 			report.Questions, report.Of)
 		return cli.Stopped
 	case o.check && !report.OK:

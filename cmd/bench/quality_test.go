@@ -256,7 +256,7 @@ func TestQualityStopped(t *testing.T) {
 			wait *= 2
 		default:
 			last := lastLine(t, out.String())
-			if code != cli.Stopped || !strings.Contains(errs.String(), "stopped; the metrics are those of the") ||
+			if code != cli.Stopped || !strings.Contains(errs.String(), "stopped; the metrics cover the") ||
 				last["complete"] != false || last["questions"] == 0.0 {
 				t.Errorf("exit %d, %s%s", code, &errs, &out)
 			}

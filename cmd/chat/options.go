@@ -104,7 +104,7 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Group("Sampling")
 	f.Add(&o.MaxTokens, "max-tokens", "maximum tokens per answer")
 	f.Add(&o.Temperature, "temperature", "sampling temperature; 0 always takes the most probable token, higher values "+
-		"vary more. Without this flag, this and the four below are those of the first model's generation_config.json, "+
+		"vary more. Without this flag, this and the four below come from the first model's generation_config.json, "+
 		"if it has some")
 	f.Add(&o.TopP, "top-p", "nucleus sampling: keep the most probable tokens until their probabilities add up to this; "+
 		"1 keeps all")

@@ -75,7 +75,7 @@ func (o *options) flags(stdout, stderr io.Writer) *cli.Flags {
 	f.Add(&o.adapterDir, "adapter-dir", "let clients load adapters from this `directory` while the server runs, and drop "+
 		"them")
 	f.Add(&o.adapterRanks, "adapter-ranks", "the ranks of all adapters together, each rounded up to a multiple of 16, "+
-		"that there is room for; 0: those of --adapter, and 64 more with --adapter-dir")
+		"that there is room for; 0: the ranks of --adapter, and 64 more with --adapter-dir")
 	f.Add(&o.template, "template", infer.TemplateHelp())
 	f.Add(&o.offline, "offline", "use only hub models that are in the cache")
 

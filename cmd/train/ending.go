@@ -52,7 +52,7 @@ func (o ending) advice() []string {
 		return []string{fmt.Sprintf("the loss rose from %.2f to %.2f: the learning rate %s is probably too high: try --lr %s",
 			o.first, o.last, rate(o.lr), rate(o.betterLR()))}
 	case o.bestStep == 0 && o.steps > 0:
-		return []string{fmt.Sprintf("no step improved the validation loss, so the weights are those of before: try --lr %s "+
+		return []string{fmt.Sprintf("no step improved the validation loss, so the weights are as before: try --lr %s "+
 			"instead of %s, or %s", rate(o.betterLR()), rate(o.lr), more)}
 	case o.last >= nearChance*chance:
 		return []string{fmt.Sprintf("the loss is %.2f after %d steps, and guessing any of %s tokens has %.2f: the model has "+

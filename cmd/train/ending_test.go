@@ -57,7 +57,7 @@ func TestAdvice_IfLittleIsLearned(t *testing.T) {
 		{"a little too high", func(e *ending) { e.last = 7.3 }, "try --lr 0.00012"},
 		{"not a number", func(e *ending) { e.last = math.NaN() }, "the learning rate 0.00035 is probably too high"},
 		{"nothing better", func(e *ending) { e.first, e.last, e.bestStep = 2, 2.05, 0 }, "no step improved the validation " +
-			"loss, so the weights are those of before: try --lr 0.00012 instead of 0.00035, or more --epochs than 2"},
+			"loss, so the weights are as before: try --lr 0.00012 instead of 0.00035, or more --epochs than 2"},
 		{"hardly any rate", func(e *ending) { e.last, e.bestStep, e.lr = 6.99, 0, 1e-9 },
 			"try --lr 0.00035 instead of 1e-09"},
 	} {

@@ -315,7 +315,7 @@ func (o *options) check(given func(flag string) bool) error {
 	case len(o.text) > 0 && len(o.data.Files) > 0:
 		return cli.Usagef("--text and --data exclude each other: leave one out")
 	case len(o.text) > 0 && o.columns.all != "":
-		return cli.Usagef("--columns names those of a dataset, and --text has none: leave one out")
+		return cli.Usagef("--columns names the columns of a dataset, and --text has none: leave one out")
 	case given("split") && o.split != "train" && !slices.ContainsFunc(o.sources(), func(s source) bool {
 		return dataset.HasSplits(s.spec)
 	}):

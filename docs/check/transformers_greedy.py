@@ -1,4 +1,4 @@
-"""Loads a folder that train wrote in transformers, and compares its greedy answers with those of chat, token for token, in
+"""Loads a folder that train wrote in transformers, and compares its greedy answers with chat's, token for token, in
 float32. Ends with 1 if one differs.
 
     python docs/check/transformers_greedy.py out "How do I reverse a list?" "Print the numbers from 3 to 7."

@@ -215,7 +215,7 @@ func Parse(data []byte) (*File, error) {
 	seen := map[string]bool{}
 	for _, t := range f.Tables {
 		if t == nil || !safe(t.Name) || seen[t.Name] {
-			return nil, errors.New("a table has no name, an unsafe one, or that of another table")
+			return nil, errors.New("a table has no name, an unsafe one, or the name of another table")
 		}
 		seen[t.Name] = true
 		if err := t.check(); err != nil {

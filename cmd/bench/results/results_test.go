@@ -136,7 +136,7 @@ func TestParse(t *testing.T) {
 		{func(f *File) { f.Tables[0].Name = "a{" }, "unsafe"},
 		{func(f *File) { f.Tables[0].Name = "" }, "has no name"},
 		{func(f *File) { f.Tables[0].Columns[1].Name = "" }, `column "": is empty`},
-		{func(f *File) { f.Tables = append(f.Tables, f.Tables[0]) }, "that of another table"},
+		{func(f *File) { f.Tables = append(f.Tables, f.Tables[0]) }, "the name of another table"},
 		{func(f *File) { f.Tables = append(f.Tables, nil) }, "has no name"},
 		{func(f *File) { f.Tables[0].Columns[1].Name = "op" }, `column "op": is empty or occurs twice`},
 		{func(f *File) { f.Tables[0].Columns[1].Type = "date" }, `type "date": must be text`},

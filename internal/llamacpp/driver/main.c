@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 // The interface of llama.cpp, as in its include/llama.h, ggml/include/ggml.h and ggml-backend.h. Structures are passed
-// by value, so all of each must be right: those of another version may differ.
+// by value, so all of each must be right: another version's may differ.
 #define VERSION "0.5.0"
 
 typedef struct {
