@@ -171,7 +171,7 @@ func TestConfigFor(t *testing.T) {
 		scratch bool
 		want    func(*Config)
 	}{
-		{starter, false, func(c *Config) { c.LR, c.Epochs, c.Batch, c.Accumulate = 2e-4, 1, 8, 1 }},
+		{starter, false, func(c *Config) { c.LR, c.Epochs, c.Batch, c.Accumulate = 1.5e-4, 1, 8, 1 }},
 		{starter, true, func(c *Config) { c.LR, c.Epochs, c.WeightDecay = 1e-3, 6, 0.1 }},
 		{tiny, false, func(c *Config) { c.Seq = 64 }},
 		{sized(6), false, func(c *Config) {}},

@@ -604,7 +604,7 @@ func TestPrintOnly_WritesNoFiles(t *testing.T) {
 		t.Error(o)
 	}
 	if o := must(t, cli.Done, "-h"); !strings.Contains(o.stdout, "--accumulate") ||
-		!strings.Contains(o.stdout, "default 2e-4 for starter, 1e-4") {
+		!strings.Contains(o.stdout, "default 1.5e-4 for starter, 1e-4") {
 		t.Error(o)
 	}
 	if _, err := os.Stat(out); err == nil {
