@@ -38,9 +38,9 @@ struct Range {
 	Master *master;
 	double *sums;         // of its gradient's squares, one per unit
 	long long first;      // index of its first element within the tensor
-	unsigned begin, end;  // its quantization blocks among those of the list
+	unsigned begin, end;  // its quantization blocks among the list's
 	unsigned whole, last; // number of quantization blocks updated in vectors, and elements of the last one
-	unsigned unit, firstUnit, lastUnit; // elements of a unit, and its units among those of the list
+	unsigned unit, firstUnit, lastUnit; // elements of a unit, and its units among the list's
 	int number, decays;   // the tensor's number; whether its weights decay
 };
 static_assert(sizeof(Range) == 112, "adamw.go says how much memory a list takes");
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		(unsigned)unit, (unsigned)firstUnit, (unsigned)(firstUnit + (n + unit - 1) / unit), number, decays};
 }
 
-// Factors are the same for all elements; they are those of cpu.AdamWFactors.
+// Factors are the same for all elements; they are the ones in cpu.AdamWFactors.
 struct Factors {
 	float gradScale, decayFactor, beta1, oneMinusBeta1, beta2, oneMinusBeta2, stepSize, root, eps, gainM, gainRoot,
 		sqrtBeta2;
@@ -164,7 +164,7 @@ inline float stored(float x) {
 	return value(out[0]);
 }
 
-// aligned returns bits of x whose upper 16 are those of T, cut off, and joined the float that has such bits. The CPU's
+// aligned returns bits of x whose upper 16 are T's bits, cut off, and joined the float that has such bits. The CPU's
 // functions of these names say how.
 inline unsigned aligned(float x) {
 #ifdef F16
@@ -290,7 +290,7 @@ struct Ahead {
 };
 
 // adamw takes the step, unless control says not to, for all quantization blocks of the ranges of a list. Warps process
-// them in strides of the grid. seed is that of the step; tensors derive their own from it.
+// them in strides of the grid. seed is the step's; tensors derive their own from it.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3) adamw(const Range *list, int blocks, const double *control,
 	double gradScale, double oneMinusBeta1, double sqrtOneMinusBeta2, float decayFactor, float beta1, float beta2,
 	float oneMinusBeta1f, float oneMinusBeta2, float sqrtBeta2, float stepSize, float root, float eps, long long seed) {

@@ -43,8 +43,7 @@ inline void loadTile(Tile &t, const Rows &rows, int first, int n) {
 	}
 }
 
-// attend lets HEADS consecutive queries see n rows, of which the first tile is being loaded. parts is
-// [heads, blocks, PART].
+// attend lets HEADS consecutive queries see n rows, whose first tile is being loaded. parts is [heads, blocks, PART].
 inline void attend(float *parts, int blocks, const T *q, Tile &t, const Rows &rows, int n, float scale) {
 	const int lane = threadIdx.x % LANES, warp = threadIdx.x / 32;
 	Vector query[HEADS][EACH];

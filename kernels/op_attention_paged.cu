@@ -7,7 +7,7 @@
 //     one warp, KEYS at a time, and the results are joined in the order of the spans, always by join.
 //   - A row of mma's result depends only on that row of its left matrix, and not on where in it the row is. Keys that
 //     only other rows of a warp see have weight 0, so what they add to a row changes no bit of it. (Unless their values
-//     are infinite or NaN. They are those of the same sequence, a few tokens later.)
+//     are infinite or NaN. They belong to the same sequence, a few tokens later.)
 //   - Where the compiler could replace a product and a sum by an fma in one kernel but not in the other, it has no
 //     choice.
 //
@@ -67,7 +67,7 @@ inline Job jobOf(const int *places, int row, int rows, int group, int window) {
 	return {row, position, n, {first(position, window), position + n - 1}};
 }
 
-// bringKeys starts to copy keys and values from a key on. Keys outside the range become zeros. ids are those of the
+// bringKeys starts to copy keys and values from a key on. Keys outside the range become zeros. ids are the ids of the
 // blocks of the key's span, one per lane. THREADS threads call it.
 template <int THREADS> inline void bringKeys(char *tile, const Pool &pool, int ids, int key, Range range) {
 	for (int at = threadIdx.x % THREADS; at < KEYS * CHUNKS; at += THREADS) {
@@ -81,14 +81,14 @@ template <int THREADS> inline void bringKeys(char *tile, const Pool &pool, int i
 	copyCommit();
 }
 
-// Sums are those of a warp's rows over some keys: the largest score, times log2 e, the sum of weights relative to it,
+// Sums are what a warp's rows have over some keys: the largest score, times log2 e, the sum of weights relative to it,
 // and the sum of values.
 struct Sums {
 	float top[2] = {-INFINITY, -INFINITY}, total[2] = {};
 	Sum<1, DIM / 8> out = {};
 };
 
-// see adds the keys of a tile. Of the totals, a lane has those of its columns. seen are the keys that the lane's rows
+// see adds the keys of a tile. A lane's totals are the totals of its columns. seen are the keys that the lane's rows
 // see, and steps is what turns scores into exponents of 2.
 inline void see(Sums &s, const Rows<1> &queries, const char *tile, int key, const Range (&seen)[2], float steps) {
 	const int t = threadIdx.x % 4;
@@ -140,8 +140,8 @@ inline void finishTotals(Sums &s) {
 	}
 }
 
-// joinTotals joins the next span's top and total to those of the spans before, and returns what their sums are
-// multiplied by; join joins an element of these.
+// joinTotals joins the next span's top and total to the top and total of the spans before, and returns what their sums
+// are multiplied by; join joins an element of these.
 struct Factors { float was, next; };
 inline Factors joinTotals(float &top, float &total, float nextTop, float nextTotal) {
 	const float most = fmaxf(top, nextTop);
@@ -193,8 +193,8 @@ inline Pool poolOf(const T *k, const T *v, const int *tables, int sequence, int 
 	return {k + blockIdx.y * DIM, v + blockIdx.y * DIM, tables + (long long)sequence * maxBlocks, kvHeads * DIM};
 }
 
-// joinSpans joins a lane's sums of row e with those of the other spans, of which it sees n, if it is the last to have
-// them: otherwise it keeps them, and returns false. Each lane has its own counter, so that none waits for another.
+// joinSpans joins a lane's sums of row e, which sees n spans, with the sums of the other spans, if it is the last to
+// have them: otherwise it keeps them, and returns false. Each lane has its own counter, so that none waits for another.
 inline bool joinSpans(Sums &s, int e, float *parts, unsigned *arrived, int span, int n) {
 	const int t = threadIdx.x % 4;
 	float top = -INFINITY, total = 0, out[DIM / 4] = {};
@@ -280,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged_parts(T 
 	}
 }
 
-// attention_paged computes rows from all spans. The grid has rows, of which the last see most and start first, and key
+// attention_paged computes rows from all spans. The grid has rows, the last of which see most and start first, and key
 // heads.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_paged(T *y, const T *qkv, const T *k, const T *v,
 	const int *tables, const int *places, int rows, int heads, int kvHeads, int maxBlocks, int window, float scale) {

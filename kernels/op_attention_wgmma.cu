@@ -7,7 +7,7 @@
 // leave registers.
 //
 // Tensor cores wait while scores become weights, unless they have something else to multiply: another warpgroup's
-// products, or, with OVERLAP 1, those of the weights before, which this one has started.
+// products, or, with OVERLAP 1, the products of the weights before, which this one has started.
 #include "flash_wgmma.cuh"
 
 constexpr int QUERIES = GROUPS * 64;
@@ -31,9 +31,9 @@ struct Task {
 	inline Seen seen(const Shape &s) const { return Seen(length + s.ahead, s.window, s.causal); }
 };
 
-// Tasks are those of a thread block, in turns with the others, those of most keys first. In every second round, turns
-// are in reverse order, so that all have much the same to do. Of sequences that are shorter than the longest, some
-// blocks are empty: the lanes of a warp look at 32 rounds at a time for one that is not.
+// Tasks are the tasks of a thread block, which takes turns with the others; tasks with the most keys come first. In
+// every second round, turns are in reverse order, so that all have much the same to do. Of sequences that are shorter
+// than the longest, some blocks are empty: the lanes of a warp look at 32 rounds at a time for one that is not.
 struct Tasks {
 	int round = 0;
 
@@ -160,8 +160,8 @@ struct Copier {
 	}
 };
 
-// Weights turn a thread's scores into weights, one tile after the other, of two rows: exp2 of the score times steps
-// minus that of the largest score so far, or one slightly smaller.
+// Weights turn a thread's scores into weights, one tile after the other, of two rows: exp2 of the score times steps,
+// minus the largest score so far, or one slightly smaller, times steps.
 struct Weights {
 	float steps; // from scores to exponents of 2
 	float top[2] = {-INFINITY, -INFINITY}, base[2] = {}, sum[2] = {}, keep[2];
@@ -267,7 +267,7 @@ struct Attender {
 #pragma unroll
 		for (int i = 0; i < DIM / 2; i++) out[i] *= by[i / 2 % 2];
 	}
-	// begin computes the weights of a block's first tile of keys, of which the warpgroup sees no more than LIVE.
+	// begin computes the weights of a block's first tile of keys; the warpgroup sees no more than LIVE of them.
 	template <int LIVE>
 	inline void begin(Held (&p)[KEYS / 16], Weights &weights, const Task &task, int mine, int tile) {
 		float scores[LIVE / 2];

@@ -6,8 +6,8 @@
 #define BY_COLUMN 1
 #include "flash_wgmma_backward.cuh"
 
-// Queries are what the copying warp knows of those of a tile: base and of, four of each for a lane. Those that do not
-// exist have weights of 0.
+// Queries are what the copying warp knows of a tile's queries: base and of, four of each for a lane. Queries that do
+// not exist have weights of 0.
 struct Queries {
 	float base[4], of[4];
 

@@ -31,8 +31,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	}
 }
 
-// add_column_sums adds the column sums of partials, which has count rows, to dw; along y, those of the next columns to
-// next.
+// add_column_sums adds the column sums of partials, which has count rows, to dw; along y, the sums of the next columns
+// to next.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	add_column_sums(To *dw, To *next, const float *partials, int apart, int columns, int count) {
 	waitForPrerequisites();

@@ -4,7 +4,7 @@
 
 inline float exponential(float x) { return exp2Rough(x * 1.442695041f); }
 
-// Sums are those of some logits: Σ e^(x − max), where max is the largest. As long as all are −∞, whose difference is
+// Sums are the sums of some logits: Σ e^(x − max), where max is the largest. As long as all are −∞, whose difference is
 // NaN, 0 takes its place.
 struct Sums {
 	float max, sum;

@@ -9,7 +9,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	typedef Vec<signed char, WIDTH> Codes;
 	x += (long long)blockIdx.x * in;
 	codes += (long long)blockIdx.x * stride;
-	constexpr unsigned SPECIAL = 0x7F800000; // the bits of infinity; those of a NaN are above
+	constexpr unsigned SPECIAL = 0x7F800000; // the bits of infinity; a NaN's are above
 	unsigned largest = 0;
 #pragma unroll 4
 	for (int i = threadIdx.x; i < in / WIDTH; i += BLOCK_DIM) {

@@ -1,4 +1,4 @@
-// The pool of a KV cache. DIM is the length of a row of it: those of all key heads.
+// The pool of a KV cache. DIM is the length of its rows, which hold all key heads.
 #include "common.cuh"
 
 // append_paged copies the last 2·DIM elements of row r of qkv, which has qkvRow vectors, to row slots[r] of k and of v.

@@ -28,7 +28,7 @@ extern "C" __global__ void dequantize_rows(T *y, const unsigned char *w, const i
 			y[(long long)r * in + at + k] = rounded[0];
 		}
 	};
-	// Codes of less than 8 bits are those of four elements, and of the four that are 64 further.
+	// Codes of less than 8 bits belong to four elements, and to the four that are 64 further.
 	const int first = BITS == 8 ? 4 * word : word / 16 * 128 + word % 16 * 4;
 	unsigned high = 0;
 	if constexpr (HIGH > 0) {

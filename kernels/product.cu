@@ -2,7 +2,7 @@
 //
 //   TRANS_A, TRANS_B   1: the operand is stored transposed
 //   TILE               rows and columns of c per thread block
-//   GROUPED            if it is defined: the products are those of experts, see group.cuh
+//   GROUPED            if it is defined: the products are experts' products, see group.cuh
 //   PAIR               1: c gets the product of a second pair of operands too, in the last part of k
 #include "common.cuh"
 #include "group.cuh"

@@ -33,9 +33,9 @@ constexpr int OUTPUTS = GATED ? 8 : 16;                 // columns of c per warp
 static_assert(!(PAIR && BITS < 16), "");
 
 // A Job is a product, as the kernel gets it. a is [m, depth], b [n, depth] or, if GATED, [2n, depth], the gates first,
-// and c [m, n]. w is where quantized weights are. A tile of c has the columns of so many warps, which compute its first
-// rows; as many others compute each further group of rows. stages steps are in shared memory. If parts is not 0, it has
-// room for the sums of all parts of k, of each partSteps steps, and arrived counts those that have come.
+// and c [m, n]. w is where quantized weights are. warps counts the warps whose columns a tile of c has: they compute
+// its first rows; as many others compute each further group of rows. stages steps are in shared memory. If parts is not
+// 0, it has room for the sums of all parts of k, of each partSteps steps, and arrived counts those that have come.
 struct Job {
 	const TileMap *a, *b, *a2, *b2;
 	C *c;
@@ -55,7 +55,7 @@ struct Job {
 	int stage() const { return tileBytes() + HALVES * block(); }
 };
 
-// A Place is the first column of c of a tile, its part, and the steps of that, with those of the second pair.
+// A Place is the first column of c of a tile, its part, and the steps of that part, with the second pair's.
 struct Place {
 	int column, part, begin, steps;
 	Place(const Job &job, int tile)
@@ -259,8 +259,8 @@ inline void store(const Job &job, const float (&sums)[TILES][4], int row, int co
 	}
 }
 
-// joined keeps a lane's sums of a part, and reports whether they have become those of all parts: if it is the last one
-// to come. Each lane of each warp has its own counter, so that none waits for another.
+// joined keeps a lane's sums of a part, and reports whether they have become the sums of all parts: if it is the last
+// one to come. Each lane of each warp has its own counter, so that none waits for another.
 inline bool joined(const Job &job, float (&sums)[TILES][4], int number, int part) {
 	const int count = job.count(), lane = threadIdx.x % 32;
 	constexpr int PART = TILES * 4 * 32;
@@ -281,7 +281,7 @@ inline bool joined(const Job &job, float (&sums)[TILES][4], int number, int part
 	return true;
 }
 
-// multiplyTiles is what a warp that multiplies does. number counts those of a thread block.
+// multiplyTiles is what a warp that multiplies does. number counts such warps of a thread block.
 inline void multiplyTiles(const Job &job, const Memory &memory, int number) {
 	Turn turn;
 	const int warp = number % job.warps, group = number / job.warps, row = group * 8 * TILES;
@@ -305,7 +305,7 @@ inline void multiplyTiles(const Job &job, const Memory &memory, int number) {
 	}
 }
 
-// The parameters are those of Job. If ahead is set, no kernel before this one in a graph writes weights.
+// The parameters are Job's. If ahead is set, no kernel before this one in a graph writes weights.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_few(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap a2, const __grid_constant__ TileMap b2,
 	C *c, long long cRow, const Half *bias, const unsigned char *w, float *parts, unsigned *arrived, int m, int n,

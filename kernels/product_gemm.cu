@@ -9,7 +9,7 @@
 //   STAGES               steps in shared memory at a time: one is multiplied, the others are on their way
 //   ACT                  if it is defined: the activation that follows, numbered as in package cpu
 //   SCALED               1: sums are multiplied by alpha, which is 1 otherwise
-//   GROUPED              if it is defined: the products are those of experts, see group.cuh
+//   GROUPED              if it is defined: the products are experts' products, see group.cuh
 //   PAIR                 1: c gets the product of a second pair of operands too, in the last part of k
 #include "mma.cuh"
 #include "group.cuh"
@@ -83,8 +83,8 @@ template <int OUTER, bool ALONG> struct Panel {
 };
 
 // Fragments are what a warp multiplies of a panel: COUNT times 16 of its outer size by 16 along k. A lane passes a row
-// of each matrix to load. The words of a are ordered as mma needs them; those of b so that each two adjacent words are
-// one operand of it.
+// of each matrix to load. The words of a are ordered as mma needs them; the words of b, so that each two adjacent words
+// are one operand of it.
 template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
 	// where the lane's rows start: for every 16 along k, or for every 16 of the outer size
 	int at[ALONG ? DEPTH / 16 : COUNT];
@@ -139,7 +139,7 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 }
 
 // A thread block has a tile of a product of a batch: along y and z, operands are a constant number of elements apart.
-// Parts of k are a batch, of which the last may be shorter; if part is 0, k is not divided.
+// Parts of k are a batch, the last of which may be shorter; if part is 0, k is not divided.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const Half *a, long long aRow,
 	const Half *b, long long bRow, const Half *bias, C *pre, float alpha, int m, int n, int depth, int part, int add,
 	long long outerA,

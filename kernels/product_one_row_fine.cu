@@ -1,5 +1,5 @@
-// A few rows times weights with fine groups, as in decoding: c = a·bᵀ + bias, or added to c, for up to eight rows of
-// a. With the scale s, the offset o and the zero point z of a group, of which x are the elements of a row of a,
+// A few rows times weights with fine groups, as in decoding: c = a·bᵀ + bias, or added to c, for up to eight rows of a.
+// With the scale s, the offset o and the zero point z of a group, whose elements of a row of a are x,
 //
 //	c = Σ (s·Σ(code - z)·x + o·Σx) = Σ (s·(Σ(base + code)·x - (base + z)·Σx) + o·Σx)
 //
@@ -40,7 +40,7 @@ constexpr int STEPS = (DEPTH + STEP - 1) / STEP, TURNS = (STEPS + 1) / 2;
 constexpr int SLOTS = TURNS > WARPS && ROWS == 1 ? AHEAD : 1; // registers for turns
 constexpr unsigned HALF = 0x3F80 + (BITS << 7);              // 2^BITS as BF16
 
-// A Part is what a lane has of a turn of a row of b. Of groups of 16, scales are those of a whole step.
+// A Part is what a lane has of a turn of a row of b. With groups of 16, scales are a whole step's.
 struct Part {
 	uint4 codes[2], high;
 	int scales[LANE_GROUPS / 2], offsets;
@@ -72,9 +72,9 @@ inline unsigned select(unsigned a, unsigned mask, unsigned b) {
 #endif
 }
 
-// fourBytes returns four codes as the lower halves of 2^BITS + code: those of the low four bits of low's bytes or, if
-// far is set, of the high ones. high has the other bits, after shift of them. An instruction has room for one constant,
-// so mask, FOUR_BITS, is in a register.
+// fourBytes returns four codes as the lower halves of 2^BITS + code: the codes of the low four bits of low's bytes or,
+// if far is set, of the high ones. high has the other bits, after shift of them. An instruction has room for one
+// constant, so mask, FOUR_BITS, is in a register.
 constexpr int AT = BITS == 8 ? 0 : 7 - BITS; // the lowest bit of a code
 constexpr unsigned FOUR_BITS = 0x0F0F0F0Fu << AT;
 inline unsigned fourBytes(unsigned low, unsigned high, int far, int shift, unsigned mask) {
@@ -124,7 +124,7 @@ inline void stage(uint4 *x, float *totals, const Row &r) {
 		for (int j = 0; j < 8; j++) sum += v[j];
 #pragma unroll
 		for (int j = 1; j < GROUP / 8; j *= 2) sum += __shfl_xor_sync(~0u, sum, j);
-		const int group = lane / (GROUP / 8), in = group % 8; // of 16, those of a lane are neighbors
+		const int group = lane / (GROUP / 8), in = group % 8; // of 16, a lane's are neighbors
 		const int at = GROUP == 16 ? group - in + in % 2 * 4 + in / 4 * 2 + in % 4 / 2 : group;
 		if (lane % (GROUP / 8) == 0) totals[turn * TURN_SUMS + at] = sum;
 	});

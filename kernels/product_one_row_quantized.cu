@@ -2,7 +2,7 @@
 // matvec with other weights. Codes become BF16, which is exact, and the sum of a group's products is multiplied by its
 // scale. NF4's become values, rounded to BF16.
 //
-// product_one_row_fine.cu has those of fine groups.
+// product_one_row_fine.cu has weights with fine groups.
 //
 //   NORMED  1: a is one row, and its RMSNorm is multiplied
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		return xs;
 	};
 	const Masks is(depth);
-	// multiply adds up the products of a step's weights, in two sums, of which one need not wait for the other.
+	// multiply adds up the products of a step's weights, in two sums, one of which need not wait for the other.
 	float sums[4] = {};
 	auto multiply = [&](const uint4 &lows, const uint4 &highs, const Xs &xs, int i) {
 		float half[2][4] = {};

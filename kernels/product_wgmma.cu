@@ -26,7 +26,8 @@ struct End {
 		const int s = column + threadIdx.x % 4 * 2 + i / 2 * 8; // n is even
 		return r < m && s < n ? loadCachedOf<2>(at + r * stride + right + s, 0) : Vec<Half, 2>{};
 	}
-	// fetch starts to bring those of some rows of a tile into the L2 cache, before the product, so that none waits long.
+	// fetch starts to bring what some rows of a tile need of job.other into the L2 cache, before the product, so that
+	// none waits long.
 	void fetch(int row, int rows) const {
 		constexpr int LINES = COLUMNS / 64;
 		for (int i = threadIdx.x % 128; i < rows * LINES; i += 128) {
@@ -36,8 +37,8 @@ struct End {
 			if (ACT == SWIGLU) prefetchLine(at + r * stride + n + s);
 		}
 	}
-	// finish writes the sums of 64 rows times the derivative of ACT to c or, with SwiGLU, the gradients of gates to c and
-	// those of ups to pre.
+	// finish writes the sums of 64 rows times the derivative of ACT to c or, with SwiGLU, the gates' gradients to c and
+	// the ups' gradients to pre.
 	void finish(Output &out, const float (&sums)[TILE_N / 2], int, int row, int, const Result &c, const Result &pre)
 		const {
 #pragma unroll
@@ -80,7 +81,7 @@ struct NoScales {
 typedef Forward<NoScales> End;
 #endif
 
-// The parameters are those of Job. With GROUPED, b has the rows of one expert after the other, those of a are from
+// The parameters are Job's. With GROUPED, b has the rows of one expert after the other, an expert's rows of a are from
 // offsets[expert] to offsets[expert + 1], and other is where pre is.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,

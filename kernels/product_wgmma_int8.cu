@@ -4,8 +4,8 @@
 #include "wgmma_loop.cuh"
 static_assert(BLOCK_DIM == 3 * 128 && TRANS_B && !TRANS_A && !GROUPED, "");
 
-// Scales are those of the thread's rows, and lane i has those of columns 2i and 2i + 1 of each 64, as registers are too
-// few for all that it needs. multiply returns the products of the sums of a half in y.
+// Scales are the scales of the thread's rows, and lane i has the scales of columns 2i and 2i + 1 of each 64, as
+// registers are too few for all that it needs. multiply returns the products of the sums of a half in y.
 struct Scales {
 	static constexpr bool AFTER_PARTS = true; // parts get the sums
 	static constexpr int EACH = (TILE_N + 63) / 64 * 2;
@@ -36,8 +36,8 @@ struct Scales {
 	}
 };
 
-// The parameters are those of Job. w are the rows of b with their scales, and scales those of rows of a. parts gets
-// sums of codes.
+// The parameters are Job's. w are the rows of b with their scales, and scales the scales of rows of a. parts gets sums
+// of codes.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma_int8(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,
 	C *c, long long cRow, const Half *bias, const unsigned char *w, float *parts, int m, int n, int depth, int partSteps,

@@ -1,6 +1,6 @@
 // product_wgmma.cu for quantized weights, whose values are computed in shared memory: codes of b are copied, and two
-// more warpgroups compute their values, each those of every second piece of codes. See wgmma_loop.cuh for the main loop
-// and its macros. Further ones:
+// more warpgroups compute their values, each the values of every second piece of codes. See wgmma_loop.cuh for the main
+// loop and its macros. Further ones:
 //
 //   BITS …        how weights are stored: see quantized.cuh
 //   PIECES        pieces of codes in shared memory at a time, each of 64 bytes per row of b in the tile
@@ -12,7 +12,7 @@ constexpr int CONVERTERS = 2; // warpgroups
 constexpr int PIECE = TILE_N * 64, PIECE_STEPS = BITS == 8 ? 1 : 2;
 static_assert(BLOCK_DIM == (3 + CONVERTERS) * 128 && TRANS_B && !TRANS_A && !GROUPED && PIECE % 1024 == 0, "");
 
-// Scales are those of a thread's columns if a row of b has one, so that it follows the product.
+// Scales are the scales of a thread's columns if a row of b has one, so that it follows the product.
 constexpr bool ONE_SCALE = BITS == 8 && !FINE;
 struct Scales {
 	static constexpr bool AFTER_PARTS = false;
@@ -34,8 +34,8 @@ struct Scales {
 	}
 };
 
-// A Converter is a thread of the warpgroup that computes values of b from codes, in each step those of eight codes of
-// some rows of a tile. 4-bit codes are multiplied by their scales, and the products rounded. 8-bit codes are exact.
+// A Converter is a thread of the warpgroup that computes values of b from codes, in each step the values of eight codes
+// of some rows of a tile. 4-bit codes are multiplied by their scales, and the products rounded. 8-bit codes are exact.
 // Values of fine groups are computed in float, and rounded.
 struct Converter {
 	static constexpr int ROWS = TILE_N / 16;
@@ -53,7 +53,7 @@ struct Converter {
 
 	Converter(const unsigned char *w, int depth, int n) : w(w), depth(depth), n(n) {}
 
-	// fetch starts loading the scales of a group, if it is there, and take makes them those of the codes.
+	// fetch starts loading the scales of a group, if it is there, and take makes them the scales of the codes.
 	void fetch(int group) {
 		if constexpr (BITS == 8 || FINE) return;
 		if (group >= groupsOf(depth)) return;
@@ -86,9 +86,10 @@ struct Converter {
 		const unsigned four = BITS == 8 ? codes[i][j / 2] ^ 0x80808080 : fourCodes(codes[i][j / 2], more[i][j / 2], half);
 		return pack(fineValue(four, j % 2 * 2, scales[i], offsets[i]), fineValue(four, j % 2 * 2 + 1, scales[i], offsets[i]));
 	}
-	// pair returns the values of two codes of row i of its rows, which x has at the lower ends of both halves, with 0x43
-	// above: the bits of 128 + a code of 4 bits, or of the low seven of a signed code of 8 bits. Those of the highest bit
-	// are then 128, or 256 if it is set. pair4 and pair8 do so without the 0x43, for codes that stay two bytes apart.
+	// pair returns the values of two codes of row i of its rows, which x has at the lower ends of both halves, with
+	// 0x43 above: the bits of 128 + a code of 4 bits, or of the low seven of a signed code of 8 bits. For the highest
+	// bit they are the bits of 128, or of 256 if it is set. pair4 and pair8 do so without the 0x43, for codes that stay
+	// two bytes apart.
 	unsigned pair(unsigned x, int i) const {
 		if (BITS == 8) return addPairs(x & 0xFF80FF80, 0xBF80BF80, x & 0xFF7FFF7F);
 		return of[i].pair(x & 0xFF0FFF0F);
@@ -115,7 +116,7 @@ struct Converter {
 	}
 };
 
-// The parameters are those of Job, but b maps the codes of w.
+// The parameters are Job's, but b maps the codes of w.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 1) product_wgmma_quantized(const __grid_constant__ TileMap a,
 	const __grid_constant__ TileMap b, const __grid_constant__ TileMap cMap, const __grid_constant__ TileMap pre,
 	C *c, long long cRow, const Half *bias, const unsigned char *w, float *parts, int m, int n, int depth, int partSteps,

@@ -99,7 +99,8 @@ static void block_at(struct block *b, const cpu_attention *a, int64_t row, int64
 }
 
 // A thread's scratch memory for the forward pass. From one key block to the next it keeps out [LANES][dim], the sums of
-// the values, sum, those of the exponentials, and top, the largest scores, relative to which they are taken.
+// the values; sum, the sums of the exponentials; and top, the largest scores, relative to which the exponentials are
+// taken.
 struct forward {
 	int64_t dim;
 	float *queries, *keys, *values, *scores, *weights;

@@ -4,9 +4,9 @@
 #define backward_chunk AT_LEVEL(backward_chunk)
 #define backward_block AT_LEVEL(backward_block)
 
-// gradient_group turns a group's scores into weights, and the weights' gradients into those of the scores: p = exp(s -
-// lse) and ds = p·(dp - delta). Exponents of weights are at most 0, apart from rounding. For huge scores rounding can
-// make them some hundred, so exponents are limited to keep gradients finite.
+// gradient_group turns a group's scores into weights, and the weights' gradients into the scores' gradients:
+// p = exp(s - lse) and ds = p·(dp - delta). Exponents of weights are at most 0, apart from rounding. For huge scores
+// rounding can make them some hundred, so exponents are limited to keep gradients finite.
 INLINE void gradient_group(
 	int pair, dtype type, const struct block *b, struct backward *f, const struct view *w, int g, float scale) {
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {

@@ -9,7 +9,7 @@
 // A task handles this many keys, so the order of the sums depends only on the number of keys.
 enum { CHUNK = 128 };
 
-// The result of a chunk of keys: out [heads][dim]; sum, that of the exponentials; and top, the largest score.
+// The result of a chunk of keys: out [heads][dim]; sum, the sum of the exponentials; and top, the largest score.
 struct part {
 	float *out, *top, *sum;
 };

@@ -94,7 +94,7 @@ INLINE int softmax_group(
 }
 
 // forward_keys adds the keys lo to hi to a query block that b describes: f->out [LANES][dim] are the sums of the values
-// so far, f->sum those of the exponentials, and f->top the largest scores.
+// so far, f->sum the sums of the exponentials, and f->top the largest scores.
 INLINE void forward_keys(
 	int pair, dtype type, const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);

@@ -17,7 +17,7 @@ enum {
 	SUBS = BATCH * 16,   // at most
 };
 
-// What the searches find for each sub-block. The codes of the search are those of unit · (x − least).
+// What the searches find for each sub-block. The search takes the codes of unit · (x − least).
 typedef struct {
 	float scale[SUBS], minimum[SUBS], unit[SUBS], least[SUBS];
 } fits;

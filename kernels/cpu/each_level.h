@@ -11,9 +11,10 @@
 //	#endif
 //
 // So the loops are included once per level, with LEVEL (the level's name), VLEN (floats per vector), BF16_DOT (1 if
-// there are bfloat16 dot products), BYTE_DOT (1 if there are those of bytes) and all of vec.h defined. AT_LEVEL(name)
-// names whatever they define: name_avx2 and so on, so that the levels do not clash. Long loops are in a file of their
-// own, which EACH_LEVEL then names: a .h file, because the go command compiles every .c file by itself too.
+// there are bfloat16 dot products), BYTE_DOT (1 if there are dot products of bytes) and all of vec.h defined.
+// AT_LEVEL(name) names whatever they define: name_avx2 and so on, so that the levels do not clash. Long loops are in a
+// file of their own, which EACH_LEVEL then names: a .h file, because the go command compiles every .c file by itself
+// too.
 #include "level.h"
 #include "tensor.h"
 

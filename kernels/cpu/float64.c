@@ -17,7 +17,7 @@ typedef struct {
 } float64_product;
 
 enum {
-	TASK_ROWS = 96, // rows of a task: so many rows of a stay in the second cache
+	TASK_ROWS = 96, // rows of a task: that many rows of a stay in the second cache
 	DEPTH = 128,    // rows of b that are subtracted at a time
 };
 

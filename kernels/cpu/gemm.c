@@ -86,7 +86,7 @@ typedef struct plan {
 	int64_t blocks, depth; // of k: number of k-blocks, and elements of each but the last
 	int64_t second;        // k-blocks of the second pair of operands, which follow, of deepest elements each
 	int64_t deepest;
-	int64_t joined; // units of the second pair behind those of the last k-block, which then has room for all of them
+	int64_t joined; // the second pair's units behind the units of the last k-block, which then has room for all of them
 	int64_t rows, columns; // of a tile
 	int64_t strip, panels; // rows of a strip; panels of B that have places
 	int64_t down, tiles;

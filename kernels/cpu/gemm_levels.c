@@ -19,9 +19,9 @@ const gemm_level *gemm_level_for(dtype type, int level) {
 	return levels[type != BF16 && level > CPU_AVX512 ? CPU_AVX512 : level];
 }
 
-// Both loops are timed in turns. Only the fastest run of each counts: other programs can make a run slower but not
-// faster, and a run is shorter than they usually leave a core alone. The rates differ by a factor of two where they are
-// known; if they were equal somewhere, the answer must not change from start to start.
+// The two loops are timed alternately. Only the fastest run of each counts: other programs can make a run slower but
+// not faster, and a run is shorter than they usually leave a core alone. The rates differ by a factor of two where they
+// are known; if they were equal somewhere, the answer must not change from start to start.
 int gemm_dots_pay(void) {
 	double best[2] = {0};
 #if defined(__x86_64__)

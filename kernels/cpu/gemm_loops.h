@@ -37,7 +37,7 @@ enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 #define KERNELS 1
 #endif
 
-// DOT_ROWS rows of A are multiplied with some lines of B at once, of which one row has DOT_LINES.
+// DOT_ROWS rows of A are multiplied with some lines of B at once; one row has DOT_LINES of these.
 #define DOT_ROWS 4
 #define DOT_LINES 8
 

@@ -1,5 +1,5 @@
-// Packing A for micro-kernels that read its rows side by side, as one stream: those of AVX2 and AVX-512. All that they
-// do besides multiply-adds takes instructions that a core, whose other thread may be busy, could spend on those.
+// Packing A for micro-kernels that read its rows side by side, as one stream: AVX2's and AVX-512's. All that they do
+// besides multiply-adds takes instructions that a core, whose other thread may be busy, could spend on those.
 
 #ifndef RESTYLE_GEMM_SIDE
 #define RESTYLE_GEMM_SIDE
@@ -10,7 +10,7 @@
 #endif
 
 // side_rows packs lines along k: unit k of row i becomes unit k · ROWS + i of its micro-kernel. Each vector has VLEN
-// rows, of which the next vector overwrites those from ROWS on.
+// rows; the next vector overwrites the rows from ROWS on.
 INLINE void side_rows(gemm_unit *dst, gemm_source src, const dtype type) {
 	const int halves = type == BF16 ? 2 : 1; // bf16 is turned as pairs, which are then taken apart
 	const dtype loaded = type == BF16 ? F32 : type;

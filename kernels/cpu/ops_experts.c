@@ -100,8 +100,8 @@ typedef struct {
 	bool normalize;
 } routing_gradient;
 
-// With p = e^(logits − lse) and the gradient g of p, that of the logits is p·(g − Σ p·g). If the weights add up to 1,
-// they are a softmax of their own.
+// With p = e^(logits − lse) and the gradient g of p, the gradient of the logits is p·(g − Σ p·g). If the weights add up
+// to 1, they are a softmax of their own.
 static void route_backward(void *arg, int64_t lo, int64_t hi) {
 	const routing_gradient *o = arg;
 	const int64_t n = o->logits.cols, k = o->experts.cols;
@@ -127,7 +127,8 @@ static void route_backward(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-// RouteBackward computes the gradient of Route's weights, plus scale times that of Σ counts · Σ p for the first rows.
+// RouteBackward computes the gradient of Route's weights, plus scale times the gradient of Σ counts · Σ p for the first
+// rows.
 void cpu_route_backward(tensor dlogits, tensor dweights, tensor experts, tensor weights, tensor logits, tensor lse,
 	matrix balance, int64_t live, float scale, bool normalize) {
 	routing_gradient o = {dlogits, dweights, experts, weights, logits, lse, balance, live, scale, normalize};

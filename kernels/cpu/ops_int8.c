@@ -2,7 +2,7 @@
 #ifndef LEVEL
 #include "quant.h"
 
-// BLOCK is the number of rows of w that a task multiplies by all rows of x, and FEW that of the rows of w that are
+// BLOCK is the number of rows of w that a task multiplies by all rows of x, and FEW the number of rows of w that are
 // multiplied at once without tiles.
 enum { BLOCK = 32, FEW = 4 };
 
@@ -80,7 +80,8 @@ static void turn(int32_t *sums) {
 	for (int i = 0; i < TILE; i++) memcpy(sums + i * BLOCK, &lines[i], sizeof lines[i]);
 }
 
-// int8_tiles is int8_rows with tiles: of w as its rows are, times those of x. A tile of sums has a row for each of w's.
+// int8_tiles is int8_rows with tiles: tiles of w, as its rows are, times tiles of x. A tile of sums has a row for each
+// of w's.
 static void int8_tiles(void *arg, int64_t lo, int64_t hi) {
 	const int8_product *o = arg;
 	uint8_t room[2][TILE][64] __attribute__((aligned(64)));

@@ -144,8 +144,8 @@ void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor 
 // first_lanes returns x with zeros instead of all lanes but the first n.
 INLINE vec AT_LEVEL(first_lanes)(vec x, int64_t n) { return n == VLEN ? x : vload_part((const float *)&x, n); }
 
-// forward_group normalizes g rows of dim elements from x on. If h is not NULL, it first becomes x + b, and the norm is
-// that of the sum as it is stored. If centered is not 0, the norm is LayerNorm, and bias may be NULL.
+// forward_group normalizes g rows of dim elements from x on. If h is not NULL, it first becomes x + b, and what is
+// normalized is the sum as it is stored. If centered is not 0, the norm is LayerNorm, and bias may be NULL.
 INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void *b, const void *w, const void *bias,
 	float *mean, float *rstd, int64_t dim, float eps, const int centered, const dtype type, const int g) {
 	vec s[GROUP] = {0};

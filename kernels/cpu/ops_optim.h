@@ -9,10 +9,10 @@
 // QUANT_BLOCK elements, a quantization block, share a scale if state is 8-bit codes.
 enum { QUANT_BLOCK = 256, DECADES = 7 };
 
-// A map from codes to numbers from -1 or 0 to 1. Indices are those of its magnitudes, from 0 on.
+// A map from codes to numbers from -1 or 0 to 1. Indices count its magnitudes, from 0 on.
 typedef struct {
 	// The bytes of value and above in separate planes, lowest first. They are the first fields so that vectors of them
-	// start at cache lines; those of a signed map's magnitudes, from its middle on, do not.
+	// start at cache lines; vectors of a signed map's magnitudes, from its middle on, do not.
 	uint8_t value_bytes[4][QUANT_BLOCK], above_bytes[4][QUANT_BLOCK];
 	// the lines below, by the exponent of a magnitude, for the two decades that it can be in
 	uint16_t base[2][32], rise[2][32];

@@ -110,7 +110,7 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 
 INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.decay_factor - u; }
 
-// aligned returns bits of x whose upper 16 are those of the type, cut off. For BF16 these are x's own. F16 has an
+// aligned returns bits of x whose upper 16 are the type's bits, cut off. For BF16 these are x's own. F16 has an
 // exponent of 5 bits; below its smallest normal number, float32 runs out of bits just like it if x is scaled to
 // float32's own smallest, where it is rounded to a multiple of 2⁻³⁷. All from 65,536 on is infinite. A NaN stays a NaN.
 INLINE vecuns aligned(vec x, const dtype type) {

@@ -32,7 +32,7 @@ double cpu_sum_squares(tensor x) {
 	return sum;
 }
 
-// SquaresByUnit sets the sums, F64, to Σ x² of each unit of so many elements.
+// SquaresByUnit sets the sums, F64, to Σ x² of each run of unit elements.
 void cpu_squares_by_unit(tensor sums, tensor x, int64_t unit) {
 	squares_operands o = {(void *)x.at, length(x), unit, (double *)sums.at};
 	cpu_parallel(sum_squares[x.type][cpu_level()], &o, length(sums), grain(unit * size_of(x.type)));

@@ -147,7 +147,7 @@ INLINE void page_product(float *c, int64_t ldc, const float *a, int64_t lda, con
 #undef TILE_OF
 }
 
-// page_rows lists the rows of the keys or values of a span, of one head, of which the first live exist.
+// page_rows lists the rows of the keys or values of a span, of one head; only the first live rows exist.
 INLINE void page_rows(const void **rows, const pages *p, const matrix *m, const int32_t *table, int64_t key,
 	int64_t live, int64_t kv) {
 	for (int64_t i = 0; i < SPAN; i++) {

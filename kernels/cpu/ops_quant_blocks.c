@@ -13,7 +13,7 @@ enum {
 // and the high bytes of units of 16 bits.
 typedef struct {
 	int16_t words[GROUP];
-	int32_t zeros[GROUP / 4]; // minus what four neighbors give if their codes are that of zero
+	int32_t zeros[GROUP / 4]; // minus what four neighbors give if their codes are zero's
 } word_block;
 
 // A row of x is its blocks; and for each group of weights, padded to whole steps, the scale of the words and the sum of
@@ -30,7 +30,7 @@ typedef struct {
 } weight_row;
 
 #if defined(__x86_64__)
-// The high bits of the codes of HALF elements, by units of four, are so many bits above those of the first.
+// The high bits of the codes of HALF elements, by units of four, are this many bits above the first unit's.
 static const uint32_t high_shifts[2][HALF / 4] __attribute__((aligned(64))) = {
 	{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}, {0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2}};
 #endif
@@ -145,7 +145,7 @@ INLINE vec numbers(const uint8_t *at, const uint8_t *units, const coding c, int6
 	return bytes * lanes_of(vwiden(unit, F16), load_bytes(group_numbers[1]));
 }
 
-// value_codes returns codes e to e + VLEN-1 of GROUP, minus that of zero.
+// value_codes returns codes e to e + VLEN-1 of GROUP, minus the code of zero.
 INLINE vec value_codes(const uint8_t *low, const uint8_t *high, const coding c, const int e) {
 	if (c.bits == 8) return signed_bytes(low + e);
 	const int bits = c.bits - 4, bytes = GROUP / 8 * bits;
@@ -191,8 +191,7 @@ INLINE void look_up(uint16_t *y, vecuns codes, const coding c, const float *scal
 }
 #endif
 
-// step_values stores the values of STEP groups from g on, of which each is rounded at most once before, when the offset
-// is added.
+// step_values stores the values of STEP groups from g on, each rounded at most once before, when the offset is added.
 INLINE void step_values(void *y, const dtype to, const weight_row w, const coding c, int64_t g) {
 	const uint8_t *low = w.low + g * c.group * (c.bits == 8 ? 8 : 4) / 8, *high = w.high + g * c.group / 8 * (c.bits - 4);
 	float scales[STEP], offsets[STEP];
@@ -273,7 +272,7 @@ INLINE void copy_group(word_row to, const void *x, const dtype x_type, const cod
 		const vecint whole = (vecint)(v[j] * most_units + 0x1.8p23f) - 0x4B400000; // to nearest, ties to even
 		memcpy(words + j * VLEN, &whole, sizeof whole);
 	}
-	// Of codes of four bits, those of the second half are multiplied where they are, 16 times as large.
+	// Of codes of four bits, the second half's are multiplied where they are, 16 times as large.
 	const int half = i % GROUP / HALF, at = i % HALF / 2, times = c.bits == 4 && half == 1 ? 16 : 1;
 	word_block *block = to.blocks + i / GROUP;
 	for (int j = 0; j < c.group; j += 4) {

@@ -27,8 +27,8 @@ static const row_kernel softmax_row[CPU_LEVELS] = AT_EACH_LEVEL(softmax_row);
 static const row_kernel softmax_row_from_lse[CPU_LEVELS] = AT_EACH_LEVEL(softmax_row_from_lse);
 static const row_kernel softmax_row_backward[CPU_LEVELS] = AT_EACH_LEVEL(softmax_row_backward);
 
-// Attention's scores are those of one sequence, [heads, len, len] floats in memory. Row r is query r % len of head r /
-// len; it sees the same keys as in the fused kernel, attention.h.
+// Attention's scores are one sequence's, [heads, len, len] floats in memory. Row r is query r % len of head r / len; it
+// sees the same keys as in the fused kernel, attention.h.
 typedef struct {
 	row_kernel kernel;
 	tensor weights, scores;

@@ -35,8 +35,8 @@ static const coding codings[DTYPES] = {
 	[Q6_K] = {.bits = 6, .group = 16, .scale = 1, .unit = 256, .zero = 32},
 };
 
-// quant_scales returns the bytes of the scales of a row of n weights, where its offsets start, and quant_units those of
-// their units.
+// quant_scales returns the bytes of the scales of a row of n weights, where its offsets start, and quant_units the
+// bytes of their units.
 static inline int64_t quant_scales(dtype type, int64_t n) {
 	const coding c = codings[type];
 	return padded(c.group ? padded(n, c.group) / c.group * c.scale : c.scale, 16);

@@ -1,4 +1,4 @@
-// Pseudorandom bits, the same as those of kernels/include/random.cuh.
+// Pseudorandom bits, the same as in kernels/include/random.cuh.
 
 #ifndef RESTYLE_RANDOM_LOOPS
 #define RESTYLE_RANDOM_LOOPS

@@ -55,7 +55,7 @@ uintptr_t cuda_open_nccl(const char *path, cuda_nccl *out, char *message, int si
 	return 0;
 }
 
-// result returns the result of a call. NCCL's text of the last error says more than that of the code.
+// result returns the result of a call. NCCL's text of the last error says more than the code's.
 static cuda_status result(library *l, ncclResult_t r) {
 	if (r == ncclSuccess || r == ncclInProgress) return (cuda_status){0};
 	const char *last = l->ncclGetLastError ? l->ncclGetLastError(NULL) : NULL;

@@ -37,9 +37,9 @@ template <int N> inline void stage(Staged *tile, const T *rows, int stride, int 
 	}
 }
 
-// multiply sets products to those of the block's rows and of COLUMNS others, rows that are stride elements apart. It
-// always adds their terms in the same order, so the backward pass gets exactly the scores of the forward pass, however
-// large they are.
+// multiply sets products to the products of the block's rows and of COLUMNS others, rows that are stride elements
+// apart. It always adds their terms in the same order, so the backward pass gets exactly the scores of the forward
+// pass, however large they are.
 inline void multiply(Products &products, Staged *a, Staged *b, const T *rows, int stride, int n, const T *others,
 	int otherStride, int m) {
 #pragma unroll
@@ -145,7 +145,7 @@ struct Sequence {
 		: begin(offsets ? offsets[i] : 0), length((offsets ? offsets[i + 1] : rows) - begin) {}
 };
 
-// Seen tells which keys queries see: query i those at positions first to last, of which its own is i + ahead.
+// Seen tells which keys queries see: query i sees the keys at positions first to last; its own position is i + ahead.
 struct Seen {
 	int length, window, causal;
 	inline int first(int position) const { return window ? max(0, position - window + 1) : 0; }

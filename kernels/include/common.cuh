@@ -146,8 +146,8 @@ inline float value(f16 x) {
 #endif
 }
 
-// rounded returns the bits of the nearest value of the type, ties to even, and pairRounded those of two, lo in the
-// lower half.
+// rounded returns the bits of the nearest value of the type, ties to even, and pairRounded the bits of two such values,
+// lo in the lower half.
 template <typename E> constexpr bool IsBF16 = false;
 template <> constexpr bool IsBF16<bf16> = true;
 #ifdef EMULATED

@@ -1,6 +1,6 @@
 // The products of flash.cuh's tiles in F32. Tensor cores have none: they multiply TF32, F32 with 11 significant bits.
-// An element is the sum of two of them, to 2⁻²³, and a product that of three: the fourth, of the two smaller parts, is
-// less than 2⁻²² of it (Ootomo and Yokota 2022).
+// An element is the sum of two of them, to 2⁻²³, and a product the sum of three products: the fourth, of the two
+// smaller parts, is less than 2⁻²² of it (Ootomo and Yokota 2022).
 //
 // Tensor cores also cut off what does not fit a sum, so all errors of a long sum have the same sign. Short sums are
 // added up with rounding.

@@ -98,7 +98,8 @@ template <int N> inline void hide(float (&scores)[N], const Seen &seen, int posi
 }
 
 // writeRows writes a warpgroup's sums, each row times its scale, to the first n of 64 rows that are stride elements
-// apart. It passes through tiles of ROWS rows: 16 for each warp, or more of which the warpgroup has 64 from a place on.
+// apart. It passes through tiles of ROWS rows: 16 for each warp, or more, 64 of which, from a place on, are the
+// warpgroup's.
 template <int ROWS, typename F>
 inline void writeRows(T *rows, int stride, int n, const float (&sums)[DIM / 2], char *tile, F scale) {
 	const int lane = threadIdx.x % 32, skipped = threadIdx.x / 32 % 4 * 16;

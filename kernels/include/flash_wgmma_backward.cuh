@@ -2,13 +2,13 @@
 //
 //   BY_COLUMN  1 if queries are columns, 0 if they are rows
 //   COLUMNS    columns of the scores at a time
-//   STAGES     tiles of so many columns in shared memory at a time
+//   STAGES     tiles of that many columns in shared memory at a time
 //   OWNS       tiles of a thread block's own rows in shared memory at a time: of 2, one comes while the other is used
 //   OVERLAP    1: the products for the next columns start before the sums of these are there, which takes more
 //              registers; 2: only their scores do; 0: nothing does
 //
 // A thread block has ROWS rows of the scores at a time, 64 for each warpgroup that multiplies, and goes through the
-// columns that these need. With its own tiles, first and second, and those of the columns, one and other, it computes
+// columns that these need. With its own tiles, first and second, and the columns' tiles, one and other, it computes
 //
 //   s = first·oneᵀ                scores
 //   p = 2^(s·steps - base)        weights, where base is the logarithm of the sum of a query
@@ -119,8 +119,8 @@ struct Copier {
 		}
 		owns.next();
 	}
-	// copy copies tiles of columns, of which so many exist: what follows belongs to another sequence, and becomes
-	// zeros, as NaN times a weight of 0 is NaN. Before, write(stage) writes what else the stage has.
+	// copy copies tiles of columns, the first exist of which belong to the sequence: what follows belongs to another
+	// one, and becomes zeros, as NaN times a weight of 0 is NaN. Before, write(stage) writes what else the stage has.
 	template <typename F> void copy(const Source &first, const Source &second, int exist, F write) {
 		const bool whole = exist >= COLUMNS;
 		Barrier *const full = memory.full + ring.stage, *const there = whole ? full : memory.raw;

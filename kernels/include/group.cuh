@@ -1,4 +1,4 @@
-// The products of experts: along z, a thread block's product is that of an expert, whose rows are those from
+// The products of experts: along z, a thread block's product is for one expert, whose rows are the rows from
 // offsets[blockIdx.z] to offsets[blockIdx.z + 1]. op_experts_grouped.go describes it.
 //
 //   GROUPED   1: these are rows of a and c. 2: these are the depth, rows of a and b as they are stored.

@@ -39,7 +39,7 @@ inline void addPair(float (&sums)[4], const Half *a, const Half *b, long long bR
 }
 
 // finish adds up what the warps have and stores it. Each lane has mma's sums for rows lane / 4 and lane / 4 + 8 of b
-// and two of the rows of a, of which the first COLUMNS count. first is the first column of c. A thread block that calls
+// and two of the rows of a, the first COLUMNS of which count. first is the first column of c. A thread block that calls
 // it again and again counts the calls and has two BUFFERS: that takes one barrier per call, and the warps take turns
 // with what comes behind it.
 template <int COLUMNS = MAX_ROWS, int BUFFERS = 1, typename E>

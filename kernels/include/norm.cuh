@@ -82,8 +82,8 @@ constexpr int RESIDENT = VECTORS <= 512 ? 2 : 1;
 #endif
 
 // backward writes dx, or adds to it, and, if there are partials, writes the thread block's part of dw into its row of
-// partials [grid, DIM]; if biased, that of db after it [grid, 2·DIM]. Thread blocks process the rows in strides of the
-// grid, so that there are few partials.
+// partials [grid, DIM]; if biased, its part of db after it [grid, 2·DIM]. Thread blocks process the rows in strides of
+// the grid, so that there are few partials.
 //
 // Memory is kept busy by a ring in shared memory. It has STAGES places for a row of x, dy and, to add, dx. While a row
 // is computed from one place, the rows of the thread block's next turns are being copied to the others, without taking

@@ -19,7 +19,7 @@ template <typename E> struct Elements {
 };
 typedef Elements<byte> Codes;
 
-// read and write move a lane's elements of a quantization block, of which count exist from the lane's first on. WHOLE
+// read and write move a lane's elements of a quantization block; from the lane's first on, count elements exist. WHOLE
 // promises that all of them exist, and that the address is a multiple of the size of four. Elements that do not exist
 // are read as beyond.
 template <bool WHOLE, typename E> inline Elements<E> read(const E *mine, int count, E beyond = E()) {
@@ -163,7 +163,7 @@ template <bool Signed> struct Map {
 #pragma unroll
 		for (int h = 0; h < 2; h++) {
 			unsigned code = four(sum + 4 * h, 0x62);
-			if constexpr (Signed) { // if x is negative, the code is as far below that of 0
+			if constexpr (Signed) { // if x is negative, the code is as far below 0's
 				unsigned signs[4];
 #pragma unroll
 				for (int i = 0; i < 4; i++) signs[i] = __float_as_uint(y[4 * h + i]);

@@ -2,7 +2,7 @@
 //
 //   BITS     8, 6, 5 or 4
 //   ZEROS    1: groups of 4-bit codes have zero points
-//   TABLE    1: the codes are NF4's, and a scale is that of 64 of them, a float
+//   TABLE    1: the codes are NF4's, and every 64 of them share a scale, a float
 //   GROUP    neighbors that share a scale, 32 or 16: fine groups. Default: of 8-bit codes a row, whose scale is a
 //            float, of 4-bit ones 128
 //   UNIT     neighbors that share a unit, an F16: scales are signed bytes times it. Default: scales are F16
@@ -33,8 +33,9 @@
 constexpr int HIGH = BITS == 8 ? 0 : BITS - 4; // bits of a code that are stored behind the low four of all codes
 constexpr int SCALE_BYTES = UNIT ? 1 : GROUP == 0 || TABLE ? 4 : 2;
 
-// These return the number of groups of a row, and where its parts begin: offsets, units, those of offsets, zero points
-// and codes. lowBytes returns the bytes of codes without the high bits that follow, and rowOf those of a row.
+// These return the number of groups of a row, and where its parts begin: offsets, units, the offsets' units, zero
+// points and codes. lowBytes returns the bytes of codes without the high bits that follow, and rowOf the bytes of a
+// row.
 inline int padded(int bytes) { return (bytes + 15) / 16 * 16; }
 inline int groupsOf(int depth) { return GROUP ? (depth + GROUP - 1) / max(GROUP, 1) : 1; }
 inline int offsetsAt(int depth) { return padded(groupsOf(depth) * SCALE_BYTES); }
@@ -64,7 +65,7 @@ inline float offsetOf(const unsigned char *row, int depth, int group) {
 
 // fourCodes returns four codes of less than 8 bits as bytes: of the low four bits of the bytes of low or, if far is
 // set, of their high ones, which are 64 elements further. high has the codes' other bits, shifted down by highShift.
-// Those of the elements from at on, of each 128, begin in byte highByte of HIGH_BYTES.
+// These other bits of the elements from at on, of each 128, begin in byte highByte of HIGH_BYTES.
 constexpr int HIGH_BYTES = 16 * HIGH; // of 128 elements
 inline int highByte(int at) { return HIGH ? at % max(HIGH_BYTES, 1) : 0; }
 inline int highShift(int at) { return HIGH ? at / max(HIGH_BYTES, 1) * HIGH : 0; }
@@ -74,7 +75,7 @@ inline unsigned fourCodes(unsigned low, unsigned high, int far) {
 }
 
 #if TABLE
-// lookUp returns the value of an NF4 code, and pairOf those of the low four bits of both halves times a scale, as
+// lookUp returns the value of an NF4 code, and pairOf the values of the low four bits of both halves times a scale, as
 // BF16. A thread block has a copy of the table in shared memory, where lanes can read different numbers at once.
 __shared__ float table[16];
 inline float lookUp(unsigned code) { return table[code & 15]; }
@@ -117,8 +118,8 @@ inline unsigned addPairs(unsigned a, unsigned b, unsigned c) {
 }
 
 // fineValue returns the value of one of four codes that are bytes, with the scale and the offset of its group. The bits
-// of 2^23 with a byte in the lowest ones are those of 2^23 + the byte. It rounds once, in every kernel: a compiler
-// could join another product with the sum.
+// of 2^23 with a byte in the lowest ones represent 2^23 + the byte. It rounds once, in every kernel: a compiler could
+// join another product with the sum.
 inline float fineValue(unsigned four, int byte, float scale, float offset) {
 	constexpr int BYTE_ZERO = BITS == 8 ? 128 : ZERO;
 	const float code = __uint_as_float(permute(four, 0x4B000000, 0x7650 | byte)) - (0x1p23f + BYTE_ZERO);
@@ -134,7 +135,7 @@ struct Masks {
 };
 
 // pair4 returns the low four bits of both halves, minus the zero points, as BF16. minus is minusZero of these: the bits
-// of 128 with a code in the lowest bits are those of 128 + code.
+// of 128 with a code in the lowest bits represent 128 + code.
 inline unsigned minusZero(unsigned zero) { return (0xC300 | zero) * 0x10001u; }
 inline unsigned pair4(unsigned codes, unsigned minus, Masks is) {
 	return addPairs((codes & is.four) | 0x43004300, 0x3F803F80, minus);

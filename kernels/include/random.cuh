@@ -1,4 +1,4 @@
-// Pseudorandom bits, the same as those of the CPU.
+// Pseudorandom bits, the same as the CPU's.
 #pragma once
 #include "common.cuh"
 

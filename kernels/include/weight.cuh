@@ -4,8 +4,9 @@
 
 constexpr float LOG2E = 1.44269504f;
 
-// weight returns 2^x, where x is the exponent of a score minus that of its row's sum: at most 0, apart from rounding.
-// For huge scores rounding can make it some hundred, so x is limited to keep gradients finite. A NaN stays a NaN.
+// weight returns 2^x, where x is a score's exponent minus the exponent of its row's sum: at most 0, apart from
+// rounding. For huge scores rounding can make it some hundred, so x is limited to keep gradients finite. A NaN stays a
+// NaN.
 inline float weight(float x) {
 #if defined EMULATED || __CUDA_ARCH__ < 800
 	return exp2Rough(x > 1 ? 1 : x);

@@ -81,8 +81,8 @@ inline void barrierExpect(Barrier *b, int bytes) {
 #endif
 }
 
-// barrierWait waits until a phase has ended: the first one has parity 0, the next one 1, and so on in turns. Before any
-// has ended, waiting for parity 1 returns at once.
+// barrierWait waits until a phase has ended: the first one has parity 0, the next one 1, and so on alternately. Before
+// any has ended, waiting for parity 1 returns at once.
 inline void barrierWait(Barrier *b, int parity) {
 #ifdef EMULATED
 	emulated.barrier_wait(b, parity);
@@ -313,7 +313,8 @@ template <int ROWS> inline unsigned long long groupTile(const char *p) {
 }
 #endif
 
-// An Operand is a place in a tile whose blocks have ROWS rows, described once: other places are so many bytes further.
+// An Operand is a place in a tile whose blocks have ROWS rows, described once: other places are a number of bytes
+// further.
 template <int ROWS> struct Operand {
 #ifdef EMULATED
 	const char *at;

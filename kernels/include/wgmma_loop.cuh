@@ -5,11 +5,11 @@
 //   TRANS_A, TRANS_B   1: the operand is stored transposed, as TRANS_B is if neither is defined
 //   TILE_N     columns of the product per tile, which has 128 rows
 //   STAGES     steps of 64 along k in shared memory at a time
-//   TURNS      1: two warpgroups take tiles in turns, 0: each computes half of the rows of a tile
+//   TURNS      1: two warpgroups take tiles alternately, 0: each computes half of the rows of a tile
 //   GATED      1: half of a tile's columns are gates, the others what they gate, and c is SwiGLU of them
 //   ACT        the activation that follows, or 0, numbered as in package cpu: of gates, SiLU
 //   PAIR       1: c gets the product of a second pair of operands too: further steps, in the last part of k
-//   GROUPED    if it is defined, rows of a and c are those of one expert after the other, and each has its own b
+//   GROUPED    if it is defined, rows of a and c belong to one expert after the other, and each has its own b
 //
 // Tensor cores multiply a step faster than memory answers, so copies of a step start long before it is multiplied, and
 // who multiplies does nothing else. One warpgroup only copies: one of its threads starts the copies of whole tiles, up
@@ -60,8 +60,8 @@ struct Job {
 	int depth2 = 0;
 };
 
-// Tiles are those of c, in each of the parts that k is divided into: of so many steps, or fewer in the last one. With
-// GROUPED, they are those of one expert at a time: of rows from begin to end, after the tiles of all experts before it.
+// Tiles are the tiles of c, in each of the parts that k is divided into: of partSteps steps, or fewer in the last one.
+// With GROUPED, they are one expert's at a time: of rows from begin to end, after the tiles of all experts before it.
 struct Tiles {
 	int down, across, steps, partSteps, paired; // paired: steps of the second pair, in the last part
 	int expert = 0, begin = 0, end, before = 0;
@@ -119,8 +119,8 @@ struct Source {
 };
 
 // A Memory is the shared memory of a thread block: the stages, further bytes of a kernel, and the buffers for results;
-// then barriers. full: a stage is there; empty: it has been multiplied; turns: a warpgroup may multiply; those of the
-// kernel follow.
+// then barriers. full: a stage is there; empty: it has been multiplied; turns: a warpgroup may multiply; the kernel's
+// own follow.
 struct Memory {
 	char *stages, *further, *outputs;
 	Barrier *full, *empty, *turns, *others;
@@ -160,7 +160,7 @@ struct Copier {
 
 	Copier(const Job &job, const Memory &memory)
 		: job(job), memory(memory), bytes(TRANS_A ? A_BYTES : min(ROWS, (job.m + 7) / 8 * 8) * DEPTH * 2) {}
-	// copy copies the steps of a tile, and what copyB(to, k, barrier) starts to copy of b: so many bytes.
+	// copy copies the steps of a tile, and what copyB(to, k, barrier) starts to copy of b: bytesOfB bytes.
 	template <typename F> void copy(const Place &at, int bytesOfB, F copyB) {
 		const bool two = GROUPED && at.rows > ROWS;
 		for (int step = 0; step < at.steps; step++, ring.next()) {
@@ -209,8 +209,8 @@ struct Result {
 	int columns;
 };
 
-// An Output writes results of a warpgroup, 64 rows and OUT_N columns at a time, through buffers in turns. With GROUPED,
-// it may have fewer rows, of an expert: those of the next one follow.
+// An Output writes results of a warpgroup, 64 rows and OUT_N columns at a time, through buffers that take turns. With
+// GROUPED, it may have fewer rows, of an expert: the next expert's follow.
 struct Output {
 	char *buffers;
 	int barrier, turn, at; // at: where this lane's rows of the first 16 columns are in a buffer
@@ -252,7 +252,7 @@ inline int rowOfB(int column, int row, int n) {
 	return (up ? n : 0) + min(column + row - (up ? COLUMNS : 0), n - 1);
 }
 
-// A Bias is that of a thread's columns, or 0. It is loaded before the product, so that nothing waits for it.
+// A Bias is the bias of a thread's columns, or 0. It is loaded before the product, so that nothing waits for it.
 struct Bias {
 	Vec<Half, 2> pairs[TILE_N / 8];
 
@@ -324,7 +324,7 @@ template <typename Scales> struct Forward {
 		: job(job), at(at), bias(job.bias, at.column, job.n), scales(scales) {}
 	// load loads what only finish needs.
 	void load() { scales.load(job, at); }
-	// finish takes the sums of the 64 rows from row on, of which those from end on are not the tile's.
+	// finish takes the sums of the 64 rows from row on; the rows from end on are not the tile's.
 	void finish(Output &out, Sum (&sums)[TILE_N / 2], int half, int row, int end, const Result &c, const Result &pre)
 		const {
 		auto putPart = [&](auto *to, auto &values) {
@@ -385,7 +385,7 @@ inline int multiplySteps(Sum (&sums)[HALVES][TILE_N / 2], const Memory &memory, 
 
 // multiplyTiles is the main loop of a warpgroup that multiplies: it computes tiles, each of which an End finishes, such
 // as Forward. An End is made before the steps, so that what it loads has come when they are over; load loads the rest
-// while the last step is multiplied. With GROUPED, the last 64 rows of a tile may be those of the next expert: nothing
+// while the last step is multiplied. With GROUPED, the last 64 rows of a tile may be the next expert's: nothing
 // multiplies them.
 template <typename End, typename... With>
 inline void multiplyTiles(const Job &job, const Memory &memory, Tiles all, int group, With... with) {

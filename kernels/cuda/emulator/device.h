@@ -92,7 +92,7 @@ EMULATED_UNSEEN inline unsigned short emulated_f16(float x) {
 	const unsigned bits = __float_as_uint(x), magnitude = bits & 0x7FFFFFFF, sign = bits >> 16 & 0x8000;
 	if (x != x) return 0x7FFF;
 	if (magnitude >= 0x477FF000) return (unsigned short)(sign | 0x7C00); // from 65,520 on
-	if (magnitude < 0x38800000) // below 2⁻¹⁴, the last place is that of 0.5
+	if (magnitude < 0x38800000) // below 2⁻¹⁴, the last place is 0.5's
 		return (unsigned short)(sign | (__float_as_uint(__uint_as_float(magnitude) + 0.5f) - 0x3F000000));
 	return (unsigned short)(sign | (magnitude - (112 << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13);
 }

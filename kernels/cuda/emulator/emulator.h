@@ -78,7 +78,7 @@ extern CUresult why_of; // the error
 bool told(const char *name);
 extern std::string told_why;
 
-// lasting returns a text that stays at its address, as those of CUDA's libraries do.
+// lasting returns a text that stays at its address, as the texts of CUDA's libraries do.
 const char *lasting(const std::string &text);
 
 // queue does some work, now or later. It must have copied what it uses of the caller's.
@@ -115,8 +115,8 @@ void wrote_as(uintptr_t to, uintptr_t from, size_t bytes);
 // or NULL if there is no memory.
 char *share(const emulated_module &m, uintptr_t constants, uintptr_t constants_end, size_t bytes);
 
-// Accesses. Those of a launch that is watched are checked against each other. What a thread did in one epoch is over
-// for all threads of its block in the next.
+// Accesses. The accesses of a launch that is watched are checked against each other. What a thread did in one epoch is
+// over for all threads of its block in the next.
 void chain_begins(); // the next launch begins a chain of early ones
 void launch_begins(bool watched);
 void block_begins(uint3 at);

@@ -143,9 +143,9 @@ static bool happened(stamp s, int kind) {
 		clock <= std::max(w.all[kind], w.lane[kind][running % 32][thread_of(s) % 32]);
 }
 
-// A kernel that was launched early may run concurrently with those of its chain: the last one that was not launched
-// early and the early ones after it. Until a thread has waited for them, it must not read what they write, nor write
-// what they read or write.
+// A kernel that was launched early may run concurrently with the kernels of its chain: the last one that was not
+// launched early and the early ones after it. Until a thread has waited for them, it must not read what they write, nor
+// write what they read or write.
 static uint32_t chain_begin;
 static bool concurrent(stamp s) {
 	return early && !waited[running] && epoch_of(s) >= chain_begin && epoch_of(s) < launch_begin;

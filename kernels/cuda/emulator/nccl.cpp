@@ -254,7 +254,7 @@ static CUresult together(ncclComm *c, const work &x) {
 	return CUDA_SUCCESS;
 }
 
-// A transfer is a work of sending or receiving, of which some is done.
+// A transfer is a work of sending or receiving, some of which is done.
 struct transfer {
 	work x;
 	size_t done;

@@ -1,4 +1,4 @@
-// The threads of the emulated GPU: fibers, of which one runs until it waits for others.
+// The threads of the emulated GPU: fibers, one of which runs until it waits for others.
 #include "emulator.h"
 
 #include <signal.h>

@@ -273,7 +273,7 @@ static void multiply(int first_thread) {
 		void *const d = group[t].products[0].d;
 		for (int i = 0; i < first.columns / 2; i++) {
 			const int row = t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8, column = t % 4 * 2 + i % 2 + i / 4 * 8;
-			double sum = 0; // exact for bytes; otherwise as that of mma
+			double sum = 0; // exact for bytes; otherwise as mma's
 			for (int k = 0; k < depth; k++) sum += (double)a[depth * row + k] * b[depth * column + k];
 			if (first.how & OF_BYTES) add_to((int32_t *)d + i, (int32_t)sum, first.how & ADD);
 			else add_to((float *)d + i, (float)sum, first.how & ADD);
