@@ -50,7 +50,8 @@ type ModelReport struct {
 	Turns   Metrics `json:"turns,omitzero"`   // that refer to the answer before
 	Prose   Metrics `json:"prose,omitzero"`   // to be answered without code
 
-	TokensPerSecond float64 `json:"tokens_per_second"` // of all answers, including prefill and losses, while the other model works too
+	// of all answers at once, with prefill and losses, while the other model works as well
+	TokensPerSecond float64 `json:"tokens_per_second"`
 }
 
 // groups are the groups of questions, in the order of the table.
