@@ -32,6 +32,7 @@ type side struct {
 	Model
 	device  *kernels.Device
 	engine  *infer.Engine
+	codec   infer.Codec
 	encoder *training.Encoder
 	limit   int // maximum number of tokens of an answer
 
@@ -57,7 +58,7 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 	return s, nil
 }
 
-// load loads the model's weights, and makes room for its answers.
+// load loads the model's weights.
 func (s *side) load(ctx context.Context, o *Options, h *hub.Hub) error {
 	c, adapter, err := models.OpenTuned(ctx, h, s.Name, s.On)
 	if err != nil {
@@ -65,8 +66,7 @@ func (s *side) load(ctx context.Context, o *Options, h *hub.Hub) error {
 	}
 	defer c.Close()
 	defer adapter.Close()
-	codec, err := infer.CodecOf(c, o.Template)
-	if err != nil {
+	if s.codec, err = infer.CodecOf(c, o.Template); err != nil {
 		return err
 	}
 	s.engine, err = infer.Load(ctx, s.device, c, infer.OpenOptions{DType: o.DType, Adapter: adapter,
@@ -74,32 +74,33 @@ func (s *side) load(ctx context.Context, o *Options, h *hub.Hub) error {
 	if err != nil {
 		return err
 	}
-	config := s.engine.Model.Config()
-	s.encoder = &training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template,
-		Seq: min(longestLoss, config.Positions())}
-	if s.pool, err = newPool(s.device, s.engine, o.sequences(s.device)); err != nil {
-		return err
-	}
-	s.answers = batch.New(s.pool, codec, config.Vocab, batch.Options{Context: s.engine.Context, Device: &s.turn,
-		Queue: max(o.sequences(s.device), 1)})
+	s.encoder = &training.Encoder{Tokenizer: s.codec.Tokenizer, Template: s.codec.Template,
+		Seq: min(longestLoss, s.engine.Model.Config().Positions())}
 	return nil
 }
 
-// newPool makes room for the keys and values of some answers at once: usualTokens each, and half of the free memory at
-// most, but enough for one of any length. Answers that need more wait for each other.
-func newPool(d *kernels.Device, e *infer.Engine, sequences int) (*model.Pool, error) {
+// makeRoom makes room for the keys and values of some answers at once: usualTokens each, and half of the free memory at
+// most, but enough for one of any length. Answers that need more wait for each other. All models must be loaded, whose
+// weights come first.
+func (s *side) makeRoom(sequences int) error {
 	const stepTokens, usualTokens = 512, 1024
-	po := model.PoolOptions{Blocks: 1, Rows: max(stepTokens, sequences), Pieces: sequences, Context: e.Context}
-	block, rest, err := e.Model.PoolBytes(po)
+	m, length := s.engine.Model, s.engine.Context
+	po := model.PoolOptions{Blocks: 1, Rows: max(stepTokens, sequences), Pieces: sequences, Context: length}
+	block, rest, err := m.PoolBytes(po)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	po.Blocks = sequences * usualTokens / model.PoolBlock
-	if free, _, known := d.Free(); known {
+	if free, _, known := s.device.Free(); known {
 		po.Blocks = min(po.Blocks, (free-rest)/2/block)
 	}
-	po.Blocks = max(po.Blocks, (e.Context+model.PoolBlock-1)/model.PoolBlock)
-	return e.Model.NewPool(po)
+	po.Blocks = max(po.Blocks, (length+model.PoolBlock-1)/model.PoolBlock)
+	if s.pool, err = m.NewPool(po); err != nil {
+		return fmt.Errorf("%s model %s: %w: ask fewer questions at once with --sequences", s.Label, s.Name, err)
+	}
+	s.answers = batch.New(s.pool, s.codec, m.Config().Vocab, batch.Options{Context: length, Device: &s.turn,
+		Queue: sequences})
+	return nil
 }
 
 func (s *side) close() (err error) {

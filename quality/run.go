@@ -202,5 +202,10 @@ func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 			}
 		}
 	}
+	for _, s := range sides {
+		if err := s.makeRoom(o.sequences(s.device)); err != nil {
+			return sides, err
+		}
+	}
 	return sides, nil
 }

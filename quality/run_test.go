@@ -121,6 +121,7 @@ func TestRun_AfterOtherQuestions(t *testing.T) {
 	s, err := o.open(t.Context(), nil, both[1])
 	expect.OK(t, err)
 	defer s.close()
+	expect.OK(t, s.makeRoom(1))
 	for i, q := range o.Questions {
 		var conversation []chat.Message
 		for j := max(i-o.After, 0); j < i; j++ {
