@@ -200,7 +200,8 @@ func AddBalance(balance, experts, logits, lse tensor.Tensor, live int) {
 	C.cpu_add_balance(c(balance.Matrix()), c(experts.Matrix()), c(logits.Matrix()), c(lse.Matrix()), C.int64_t(live))
 }
 
-// RouteBackward computes the gradient of Route's weights, plus scale times that of Σ counts · Σ p for the first rows.
+// RouteBackward computes the gradient of Route's weights, plus scale times the gradient of Σ counts · Σ p for the first
+// rows.
 func RouteBackward(dlogits, dweights, experts, weights, logits, lse tensor.Tensor, balance tensor.Matrix, live int, scale float32, normalize bool) {
 	C.cpu_route_backward(c(dlogits.Matrix()), c(dweights.Matrix()), c(experts.Matrix()), c(weights.Matrix()), c(logits.Matrix()), c(lse.Matrix()), c(balance), C.int64_t(live), C.float(scale), C.bool(normalize))
 }
@@ -320,7 +321,7 @@ func SumSquares(x tensor.Tensor) float64 {
 	return float64(C.cpu_sum_squares(c(x.Matrix())))
 }
 
-// SquaresByUnit sets the sums, F64, to Σ x² of each unit of so many elements.
+// SquaresByUnit sets the sums, F64, to Σ x² of each run of unit elements.
 func SquaresByUnit(sums, x tensor.Tensor, unit int) {
 	C.cpu_squares_by_unit(c(sums.Matrix()), c(x.Matrix()), C.int64_t(unit))
 }
