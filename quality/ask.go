@@ -37,8 +37,8 @@ type side struct {
 	limit   int // maximum number of tokens of an answer
 
 	pool    *model.Pool
-	answers *batch.Batch
-	turn    sync.Mutex // of the device: a step of the answers, or a loss
+	answers *batch.Batch // nil: the engine answers, one question after the other
+	turn    sync.Mutex   // of the device: a step of the answers, or a loss
 
 	before []chat.Message // the last After questions, and the model's answers to them
 }
@@ -81,14 +81,15 @@ func (s *side) load(ctx context.Context, o *Options, h *hub.Hub) error {
 
 // makeRoom makes room for the keys and values of some answers at once: usualTokens each, and half of the free memory at
 // most, but enough for one of any length. Answers that need more wait for each other. All models must be loaded, whose
-// weights come first.
+// weights come first. A model that cannot answer many questions at once keeps its engine's cache: one whose RoPE depends
+// on the length of a sequence, and one with learned positions, whose window slides when the context is full.
 func (s *side) makeRoom(sequences int) error {
 	const stepTokens, usualTokens = 512, 1024
 	m, length := s.engine.Model, s.engine.Context
 	po := model.PoolOptions{Blocks: 1, Rows: max(stepTokens, sequences), Pieces: sequences, Context: length}
 	block, rest, err := m.PoolBytes(po)
-	if err != nil {
-		return err
+	if err != nil || m.Config().LearnedPositions {
+		return nil
 	}
 	po.Blocks = sequences * usualTokens / model.PoolBlock
 	if free, _, known := s.device.Free(); known {
@@ -96,7 +97,7 @@ func (s *side) makeRoom(sequences int) error {
 	}
 	po.Blocks = max(po.Blocks, (length+model.PoolBlock-1)/model.PoolBlock)
 	if s.pool, err = m.NewPool(po); err != nil {
-		return fmt.Errorf("%s model %s: %w: ask fewer questions at once with --sequences", s.Label, s.Name, err)
+		return fmt.Errorf("%s model %s: room for %s at once: %w", s.Label, s.Name, cli.Count(sequences, "answer"), err)
 	}
 	s.answers = batch.New(s.pool, s.codec, m.Config().Vocab, batch.Options{Context: length, Device: &s.turn,
 		Queue: sequences})
@@ -127,11 +128,11 @@ func (s *side) ask(ctx context.Context, q data.Question, after int) *Answer {
 		conversation = append(conversation, chat.Message{Role: "user", Content: text})
 		failed = s.answer(ctx, a, conversation)
 		conversation = append(conversation, chat.Message{Role: "assistant", Content: a.Text})
-		if failed != nil {
+		if failed != nil || ctx.Err() != nil {
 			break
 		}
 	}
-	if failed == nil {
+	if failed == nil && ctx.Err() == nil {
 		failed = s.loss(a, conversation[:len(conversation)-1], q.Output)
 	}
 	if failed != nil {
@@ -149,20 +150,36 @@ func (s *side) answer(ctx context.Context, a *Answer, conversation []chat.Messag
 	if err != nil {
 		return cli.NameFlag(err)
 	}
-	g, err := s.answers.Start(batch.Request{Prompt: prompt.IDs, Options: infer.Options{MaxTokens: s.limit}})
+	options := infer.Options{MaxTokens: s.limit}
+	var text strings.Builder
+	if s.answers == nil {
+		s.turn.Lock()
+		defer s.turn.Unlock()
+		g, err := s.engine.Start(prompt.IDs, options)
+		if err != nil {
+			return err
+		}
+		for g.Next(ctx) {
+			text.WriteString(g.Text())
+		}
+		a.set(text.String(), g.Result())
+		return g.Err()
+	}
+	g, err := s.answers.Start(batch.Request{Prompt: prompt.IDs, Options: options})
 	if err != nil {
 		return err
 	}
 	defer g.Close()
-	var text strings.Builder
 	for g.Next(ctx) {
 		text.WriteString(g.Token().Text)
 	}
-	r := g.Result()
-	a.Text = text.String()
-	a.Reason = r.Reason
-	a.Tokens = len(r.IDs)
+	a.set(text.String(), g.Result())
 	return g.Err()
+}
+
+// set sets what the model has said.
+func (a *Answer) set(text string, r infer.Result) {
+	a.Text, a.Reason, a.Tokens = text, r.Reason, len(r.IDs)
 }
 
 // loss computes the model's loss on the reference answer to a question, including the token that ends it.

@@ -50,7 +50,7 @@ type ModelReport struct {
 	Turns   Metrics `json:"turns,omitzero"`   // that refer to the answer before
 	Prose   Metrics `json:"prose,omitzero"`   // to be answered without code
 
-	// of all answers at once, with prefill and losses, while the other model works as well
+	// of all answers, over the time that asking all models took, losses included
 	TokensPerSecond float64 `json:"tokens_per_second"`
 }
 

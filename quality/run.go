@@ -152,6 +152,9 @@ func (o *Options) ask(ctx context.Context, sides []*side) []Row {
 	var asking errgroup.Group
 	asking.SetLimit(o.sequences(sides[0].device))
 	for i, q := range o.Questions {
+		if ctx.Err() != nil {
+			break
+		}
 		asking.Go(func() error {
 			answers := make([]*Answer, len(sides))
 			var wait sync.WaitGroup

@@ -2,6 +2,7 @@ package quality
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -160,6 +161,27 @@ func TestRun_AfterOtherQuestions(t *testing.T) {
 	}
 }
 
+// TestRun_OneAtATime asks a model that cannot answer many questions at once.
+func TestRun_OneAtATime(t *testing.T) {
+	dir := t.TempDir()
+	expect.OK(t, os.CopyFS(dir, os.DirFS(tinyTuned)))
+	path := filepath.Join(dir, "config.json")
+	config, err := os.ReadFile(path)
+	expect.OK(t, err)
+	var fields map[string]any
+	expect.OK(t, json.Unmarshal(config, &fields))
+	fields["rope_scaling"] = map[string]any{"rope_type": "dynamic", "factor": 2.0}
+	config, err = json.Marshal(fields)
+	expect.OK(t, errors.Join(err, os.WriteFile(path, config, 0o666)))
+	r, err := Run(t.Context(), options(t, Model{Label: Tuned, Name: dir}))
+	expect.OK(t, err)
+	for _, row := range r.Rows {
+		if a := row.Answers[Tuned]; a.Error != "" || a.Reason != infer.Stopped || a.LossTokens == 0 {
+			t.Errorf("%s: %+v", row.Kind, a)
+		}
+	}
+}
+
 // TestLoss_TokenByToken compares the loss with one computed token by token from the logits that answering uses.
 func TestLoss_TokenByToken(t *testing.T) {
 	o := options(t, both[1])
@@ -212,11 +234,11 @@ func crossEntropy(logits []float32, id int32) float64 {
 
 // TestRun_Stopped checks that only the questions that both models have answered are counted.
 func TestRun_Stopped(t *testing.T) {
-	stopAt := func(question string) (*Report, error) {
+	stopAt := func(question string, sequences int) (*Report, error) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		o := options(t, both...)
-		o.Sequences = 1
+		o.Sequences = sequences
 		o.Progress = func(doing, what string, _ float64) {
 			if ctx.Err() != nil && doing == "asking" {
 				t.Errorf("stopped at %s, it asks %s", question, what)
@@ -227,11 +249,14 @@ func TestRun_Stopped(t *testing.T) {
 		}
 		return Run(ctx, o)
 	}
-	r, err := stopAt("2 of 3 questions")
+	r, err := stopAt("2 of 3 questions", 1)
 	if err != nil || r.Complete || r.Questions != 2 || r.Models[0].Seen.Answers != 2 || r.Models[1].Unseen.Answers != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if r, err := stopAt("0 of 3 questions"); err != context.Canceled || r != nil {
+	if r, err := stopAt("2 of 3 questions", 3); err != nil || r.Complete || r.Questions != 2 {
+		t.Errorf("three at once: %v, %+v", err, r)
+	}
+	if r, err := stopAt("0 of 3 questions", 3); err != context.Canceled || r != nil {
 		t.Errorf("before the first answer: %v, %+v", err, r)
 	}
 }

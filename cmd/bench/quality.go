@@ -192,6 +192,8 @@ func (o *qualityOptions) resolve(ctx context.Context, given func(flag string) bo
 		return q, fmt.Errorf("--after %d: must be at least 0", o.after)
 	case o.maxTokens < 1:
 		return q, fmt.Errorf("--max-tokens %d: must be at least 1", o.maxTokens)
+	case o.after > 0 && o.sequences > 1:
+		return q, errors.New("--sequences with --after: each question waits for the answer before: leave one out")
 	case o.sequences < 0 || o.sequences > maxSequences:
 		return q, fmt.Errorf("--sequences %d: must be 0 to %d", o.sequences, maxSequences)
 	case cli.CheckThreads(o.threads) != nil:

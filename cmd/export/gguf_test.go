@@ -60,7 +60,7 @@ func TestGGUF_ReadsBack(t *testing.T) {
 // predictions are nearer to the model's, 0.042 nats per token instead of 0.071.
 func TestGGUF_GPTQ(t *testing.T) {
 	nearest, said := exported(t, data.StarterName, "--gguf", "q4_0")
-	gptq, saidGPTQ := exported(t, data.StarterName, "--gguf", "Q4_0", "--rounding", "gptq", "--text", "16")
+	gptq, saidGPTQ := exported(t, data.StarterName, "--gguf", "Q4_0", "--rounding", "gptq", "--text", "64")
 	divergence := func(printed string) (kl float64) {
 		_, rest, _ := strings.Cut(printed, "KL divergence ")
 		if _, err := fmt.Sscan(rest, &kl); err != nil {

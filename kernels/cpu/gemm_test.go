@@ -230,7 +230,7 @@ func (c gemmCase) run(t *testing.T) {
 			want, sizes := dot(a[i*c.k:][:c.k], b[j*c.k:][:c.k])
 			want2, sizes2 := dot(a2[i*c.k2:][:c.k2], b2[j*c.k2:][:c.k2])
 			alpha := float64(cmp.Or(c.alpha, 1))
-			want, sizes = alpha*(want+want2), alpha*(sizes+sizes2)
+			want, sizes = alpha*(want+want2), math.Abs(alpha)*(sizes+sizes2)
 			if c.bias {
 				x := g[3].at(j)
 				want, sizes = want+x, sizes+math.Abs(x)
