@@ -81,8 +81,8 @@ func (s *side) load(ctx context.Context, o *Options, h *hub.Hub) error {
 
 // makeRoom makes room for the keys and values of some answers at once: usualTokens each, and half of the free memory at
 // most, but enough for one of any length. Answers that need more wait for each other. All models must be loaded, whose
-// weights come first. A model that cannot answer many questions at once keeps its engine's cache: one whose RoPE depends
-// on the length of a sequence, and one with learned positions, whose window slides when the context is full.
+// weights come first. A model that cannot answer many questions at once keeps to its engine's cache: one whose RoPE
+// depends on the length of a sequence, and one with learned positions, whose window slides when the context is full.
 func (s *side) makeRoom(sequences int) error {
 	const stepTokens, usualTokens = 512, 1024
 	m, length := s.engine.Model, s.engine.Context
