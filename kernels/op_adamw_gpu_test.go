@@ -196,7 +196,7 @@ func squares(t *testing.T, d *kernels.Device, tensors []kernels.AdamWTensor, cut
 // tensors are cut, one by one or in a list of several, and with any number of threads. Units have 256, 512 and 1,024
 // elements.
 func TestSquaresAll(t *testing.T) {
-	sizes := []int{1, 300, 256*1024 + 1, 512*1024 + 257}
+	sizes := []int{1, 300, 512, 256*1024 + 1, 512*1024 + 257}
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range opcheck.Types {
 			var list []kernels.AdamWTensor
